@@ -34,8 +34,8 @@ func forgetful() []mutant {
 			"pkg/kube/apply.go", `uid, version := object.GetUID(), object.GetResourceVersion()`, `uid := object.GetUID()`,
 		}}, world("kube", "TestNoWriteLandsOnAnObjectThatHasChanged")},
 		{"a status that lost a race is written again", []edit{{
-			"pkg/kube/rolloutobject.go", "\tif err != nil {\n\t\treturn RolloutError(\"commit the status of\", next, err)\n",
-			`	if IsConflict(err) {
+			"pkg/kube/rolloutobject.go", "\tif err != nil {\n\t\treturn apiclient.RolloutError(\"commit the status of\", next, err)\n",
+			`	if apiclient.IsConflict(err) {
 		fresh := &api.Rollout{}
 		if err = c.rollouts.Get().Namespace(next.Namespace).Resource("rollouts").Name(next.Name).Do(ctx).Into(fresh); err == nil {
 			next.ResourceVersion, updated = fresh.ResourceVersion, &api.Rollout{}
@@ -43,7 +43,7 @@ func forgetful() []mutant {
 		}
 	}
 	if err != nil {
-		return RolloutError("commit the status of", next, err)
+		return apiclient.RolloutError("commit the status of", next, err)
 `,
 		}}, world("kube", "TestNoWriteLandsOnAnObjectThatHasChanged")},
 	}

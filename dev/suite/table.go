@@ -18,7 +18,7 @@ var (
 	// concurrent are the packages that start goroutines or share memory between them, which the race detector watches; clients are those that do
 	// so in a command of a user: the race detector watches their tests without a control plane. TestWhatRunsAtOnceIsRaced fails for a package in neither.
 	concurrent = []string{
-		"./pkg/kube", "./pkg/executor", "./pkg/watcher", "./pkg/receiver/...", "./pkg/webhook", "./pkg/certwatch", "./pkg/queue/...", "./pkg/analyzer", "./pkg/script", "./pkg/analysis", "./pkg/metric",
+		"./pkg/kube/...", "./pkg/executor", "./pkg/watcher", "./pkg/receiver/...", "./pkg/webhook", "./pkg/certwatch", "./pkg/queue/...", "./pkg/analyzer", "./pkg/script", "./pkg/analysis", "./pkg/metric",
 		"./pkg/health", "./pkg/preflight", "./cmd/internal/component", "./cmd/internal/view", "./dev/demo/app", "./dev/demo/load", "./dev/demo/router",
 	}
 	clients = []string{"./cmd/sluice", "./pkg/simulate"}

@@ -14,6 +14,7 @@ import (
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/event"
 	"sluice.dev/sluice/pkg/kube"
+	"sluice.dev/sluice/pkg/kube/apiclient"
 	"sluice.dev/sluice/pkg/metric"
 	"sluice.dev/sluice/pkg/queue"
 )
@@ -104,15 +105,15 @@ const maxRounds = 5
 
 // Handle measures what is due of one Rollout, shows what that says, and asks to be called again when more is due.
 func (a *Analyzer) Handle(ctx context.Context, key queue.Key) (r queue.Result) {
-	defer func() { r.RetryAfter = kube.RetryAfter(r.Err) }()
+	defer func() { r.RetryAfter = apiclient.RetryAfter(r.Err) }()
 	name := types.NamespacedName{Namespace: key.Namespace, Name: key.Name}
 	for round := range maxRounds {
 		wake, err := a.reconcileOnce(ctx, name, round > 0)
 		switch {
-		case kube.IsGone(err):
+		case apiclient.IsGone(err):
 			a.selfMetrics.untrackRollout(name)
 			return queue.Result{}
-		case kube.IsConflict(err) || errors.Is(err, queue.ErrSumsConflict):
+		case apiclient.IsConflict(err) || errors.Is(err, queue.ErrSumsConflict):
 			a.selfMetrics.conflicts.Inc()
 			continue
 		case err != nil:

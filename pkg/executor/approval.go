@@ -11,6 +11,7 @@ import (
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/event"
 	"sluice.dev/sluice/pkg/kube"
+	"sluice.dev/sluice/pkg/kube/apiclient"
 	"sluice.dev/sluice/pkg/planner"
 	"sluice.dev/sluice/pkg/queue"
 )
@@ -74,7 +75,7 @@ func (d *approvalDecision) readEvent(e event.Event) error {
 // decideOnce looks at the world once and decides. It is not done when the world has moved since.
 func (d *approvalDecision) decideOnce(ctx context.Context) (done bool, err error) {
 	snap, err := d.Kube.ObserveLive(ctx, types.NamespacedName{Namespace: d.rollout.Namespace, Name: d.rollout.Name})
-	if kube.IsGone(err) {
+	if apiclient.IsGone(err) {
 		snap, err = nil, nil
 	}
 	if err != nil {
@@ -92,7 +93,7 @@ func (d *approvalDecision) decideOnce(ctx context.Context) (done bool, err error
 	}
 	err = d.Kube.CommitStatus(ctx, snap, *j.Status)
 	switch {
-	case kube.IsConflict(err), kube.IsGone(err):
+	case apiclient.IsConflict(err), apiclient.IsGone(err):
 		d.metrics.conflicts.Inc()
 		return false, nil
 	case err != nil:

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"sluice.dev/sluice/pkg/kube"
+	"sluice.dev/sluice/pkg/kube/apiclient"
 	"sluice.dev/sluice/pkg/queue"
 	"sluice.dev/sluice/pkg/rollout"
 )
@@ -89,7 +90,7 @@ func (e *Executor) cleanUpOrphanedRoutes(ctx context.Context, kind string, gone 
 	if n > 0 {
 		e.Logger.Info("removed a Rollout whose namespace is gone from gateway objects", "namespace", gone.Namespace, "name", gone.Name, "objects", n)
 	}
-	if kube.IsForbidden(err) {
+	if apiclient.IsForbidden(err) {
 		e.Logger.Warn("cannot look for gateway objects that list a Rollout whose namespace is gone", "namespace", gone.Namespace, "name", gone.Name, "error", err)
 		return true, nil
 	}
@@ -105,7 +106,7 @@ func (e *Executor) cleanUpOrphans(ctx context.Context, gone types.NamespacedName
 	if n > 0 {
 		e.Logger.Info("released workloads whose Rollout is gone", "namespace", gone.Namespace, "rollout", gone.Name, "workloads", n)
 	}
-	if kube.IsForbidden(err) {
+	if apiclient.IsForbidden(err) {
 		e.Logger.Warn("cannot look for workloads whose Rollout is gone", "namespace", gone.Namespace, "rollout", gone.Name, "error", err)
 		return nil
 	}
@@ -122,8 +123,8 @@ const undecidedRetry = time.Second
 // Handle takes one rollout, or one TrafficRouting, as far as it can go now.
 func (e *Executor) Handle(ctx context.Context, key queue.Key) (r queue.Result) {
 	defer func() {
-		r.RetryAfter = kube.RetryAfter(r.Err)
-		if kube.IsUndecided(r.Err) {
+		r.RetryAfter = apiclient.RetryAfter(r.Err)
+		if apiclient.IsUndecided(r.Err) {
 			r = queue.Result{WakeAt: e.Clock().Add(undecidedRetry)}
 		}
 	}()
@@ -139,7 +140,7 @@ func (e *Executor) Handle(ctx context.Context, key queue.Key) (r queue.Result) {
 		snap, err = e.Kube.Observe(ctx, name)
 		return err
 	})
-	if kube.IsGone(err) {
+	if apiclient.IsGone(err) {
 		return queue.Result{Err: e.cleanUpOrphans(ctx, name)}
 	}
 	if err != nil {
@@ -154,7 +155,7 @@ func (e *Executor) Handle(ctx context.Context, key queue.Key) (r queue.Result) {
 	out, err := e.reconciler.Reconcile(ctx, snap)
 	e.metrics.conflicts.Add(float64(out.Conflicts))
 	e.Kube.TrackAfterRun(snap)
-	if kube.IsGone(err) {
+	if apiclient.IsGone(err) {
 		return queue.Result{}
 	}
 	wake := e.nextWake(out.WakeAt, snap.Seen.Problems, snap.Seen.Routes)

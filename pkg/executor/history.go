@@ -14,6 +14,7 @@ import (
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/history"
 	"sluice.dev/sluice/pkg/kube"
+	"sluice.dev/sluice/pkg/kube/apiclient"
 	"sluice.dev/sluice/pkg/rollout"
 )
 
@@ -172,7 +173,7 @@ func (h *historian) dropIfDone(uid string, t *historyEntry) bool {
 
 // reportError tells what a person must mend: in the log once, and as a Kubernetes Event once a release. What passes by itself is only logged.
 func (h *historian) reportError(uid string, err error) {
-	problem, ok := kube.ProblemOf(err)
+	problem, ok := apiclient.ProblemOf(err)
 	h.mu.Lock()
 	t := h.entries[uid]
 	if t == nil {
@@ -189,7 +190,7 @@ func (h *historian) reportError(uid string, err error) {
 	}
 	h.mu.Unlock()
 	switch {
-	case kube.RetryAfter(err) > 0: // the API server asked to be left alone for a moment, as while it takes in a new kind
+	case apiclient.RetryAfter(err) > 0: // the API server asked to be left alone for a moment, as while it takes in a new kind
 		h.log.Debug("record a release later", "namespace", t.key.Namespace, "rollout", t.key.Name, "error", err)
 		return
 	case !ok:

@@ -10,6 +10,7 @@ import (
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/history"
 	"sluice.dev/sluice/pkg/kube"
+	"sluice.dev/sluice/pkg/kube/apiclient"
 )
 
 // writeRecords brings the records of a Rollout up to what was heard of it.
@@ -103,7 +104,7 @@ func (h *historian) writeRecord(ctx context.Context, t *historyEntry, p recordDr
 	switch {
 	case kube.IsHistoryNotFound(err): // somebody deleted it while the release was under way
 		return h.createRecord(ctx, t, p)
-	case kube.IsConflict(err):
+	case apiclient.IsConflict(err):
 		delete(t.records, p.epoch)
 		h.requireRead(t, p.epoch)
 		return false, nil
@@ -157,7 +158,7 @@ func (h *historian) endEarlierRecord(ctx context.Context, t *historyEntry, p rec
 	if err == nil && known.Status.Outcome == "" {
 		_, err = h.kube.UpdateHistory(ctx, known, history.EndedBefore(known.Status, p.wanted, h.clock()))
 	}
-	if kube.IsHistoryNotFound(err) || kube.IsConflict(err) {
+	if kube.IsHistoryNotFound(err) || apiclient.IsConflict(err) {
 		return nil // it is gone, or somebody else tells of its end
 	}
 	return err

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"sluice.dev/sluice/pkg/kube"
+	"sluice.dev/sluice/pkg/kube/apiclient"
 	"sluice.dev/sluice/pkg/planner"
 	"sluice.dev/sluice/pkg/rollout"
 )
@@ -70,13 +71,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, snap *kube.Snapshot) (Outcom
 		}
 		out.Busy = true
 		err = r.carryOut(ctx, snap, &run, decision, changed)
-		problem, ok := kube.ProblemOf(err)
+		problem, ok := apiclient.ProblemOf(err)
 		switch {
 		case ok:
 			// Nothing more is decided in this run: the next plan shows the problem, and a later run tries again.
 			problem.Unknown, problem.FromApply = true, true
 			snap.AddProblem(problem)
-		case kube.IsConflict(err):
+		case apiclient.IsConflict(err):
 			out.Conflicts++
 			conflicts++
 			if err := r.observeAgain(ctx, snap, err, conflicts); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/kube"
+	"sluice.dev/sluice/pkg/kube/apiclient"
 	"sluice.dev/sluice/pkg/queue"
 	"sluice.dev/sluice/pkg/rollout"
 	"sluice.dev/sluice/pkg/trafficrouting"
@@ -25,7 +26,7 @@ func (e *Executor) reconcileRouting(ctx context.Context, name types.NamespacedNa
 	for range MaxRounds {
 		if snap == nil {
 			err := e.runStage(ctx, stageObserve, observe)
-			if kube.IsGone(err) {
+			if apiclient.IsGone(err) {
 				_, err := e.cleanUpOrphanedRoutes(ctx, api.KindTrafficRouting, name)
 				return queue.Result{Err: err}
 			}
@@ -36,21 +37,21 @@ func (e *Executor) reconcileRouting(ctx context.Context, name types.NamespacedNa
 		decision := trafficrouting.Plan(snap.Seen)
 		if len(decision.Actions) == 0 {
 			r := e.endRoutingRun(ctx, snap, decision)
-			if !kube.IsConflict(r.Err) {
+			if !apiclient.IsConflict(r.Err) {
 				return r
 			}
 			snap = nil
 			continue
 		}
 		err := e.carryOutRouting(ctx, name, snap, decision)
-		problem, ok := kube.ProblemOf(err)
+		problem, ok := apiclient.ProblemOf(err)
 		switch {
 		case ok: // it is shown, and a later run tries again
 			snap.AddProblem(problem)
 			r := e.endRoutingRun(ctx, snap, trafficrouting.Plan(snap.Seen))
 			r.WakeAt = e.Clock().Add(unreadableRetry)
 			return r
-		case kube.IsConflict(err):
+		case apiclient.IsConflict(err):
 			e.metrics.conflicts.Inc()
 			snap = nil
 		case err != nil:
@@ -62,7 +63,7 @@ func (e *Executor) reconcileRouting(ctx context.Context, name types.NamespacedNa
 
 // routingResult is how a run ends by an error, which is none if there is nothing left to route.
 func routingResult(err error) queue.Result {
-	if kube.IsGone(err) {
+	if apiclient.IsGone(err) {
 		return queue.Result{}
 	}
 	return queue.Result{Err: err}

@@ -2,9 +2,7 @@ package kube
 
 import (
 	"context"
-	"sync"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"sluice.dev/sluice/pkg/api"
@@ -14,42 +12,9 @@ import (
 // templatesByRef are templates of metrics by what Rollouts call them; nil for one that does not exist.
 type templatesByRef map[rollout.TemplateRef]*api.AnalysisTemplate
 
-func (m *Informers) addTemplates(w apiClients, touched func(trackedItem)) (err error) {
-	lw := ListWatchREST(w.templates, "analysistemplates", func() runtime.Object { return &api.AnalysisTemplateList{} })
-	if m.Templates, err = NewOverlay(&api.AnalysisTemplate{}, lw, func(t *api.AnalysisTemplate) { TrimMetadata(t) }, nil,
-		func(t *api.AnalysisTemplate) { touched(itemOf(templateItem, t)) }); err != nil {
-		return err
-	}
-	lw = ListWatchREST(w.templates, "clusteranalysistemplates", func() runtime.Object { return &api.ClusterAnalysisTemplateList{} })
-	m.ClusterTemplates, err = NewOverlay(&api.ClusterAnalysisTemplate{}, lw, func(t *api.ClusterAnalysisTemplate) { TrimMetadata(t) }, nil,
-		func(t *api.ClusterAnalysisTemplate) { touched(itemOf(clusterTemplateItem, t)) })
-	return err
-}
-
-// startTemplates watches templates until ctx is done. A second call does nothing.
-func (m *Informers) startTemplates(ctx context.Context, running *sync.WaitGroup, c *Client) {
-	if m.Templates.Running.Load() {
-		return
-	}
-	m.Templates.Running.Store(true)
-	StartWatch(ctx, running, c, "analysistemplates."+api.GroupSluice, m.Templates)
-	StartWatch(ctx, running, c, "clusteranalysistemplates."+api.GroupSluice, m.ClusterTemplates)
-}
-
-// RequestTemplates has templates watched from now on, if anything is.
-func (m *Informers) RequestTemplates() {
-	if !m.Rollouts.Running.Load() || m.Templates.Running.Load() {
-		return
-	}
-	select {
-	case m.TemplatesRequested <- struct{}{}:
-	default: // somebody has asked already
-	}
-}
-
 // readTemplates reads what a Rollout of the observation's namespace names. It notes in the snapshot what it saw.
 func (o *observation) readTemplates(ctx context.Context, refs []rollout.TemplateRef) (templatesByRef, error) {
-	o.client.informers.RequestTemplates()
+	o.client.informers.requestTemplates()
 	found, seen := templatesByRef{}, map[trackedItem]itemVersion{}
 	for _, ref := range refs {
 		if _, known := found[ref]; known {
@@ -76,13 +41,13 @@ func (o *observation) itemOfTemplate(ref rollout.TemplateRef) trackedItem {
 func (o *observation) readTemplate(ctx context.Context, ref rollout.TemplateRef) (*api.AnalysisTemplate, error) {
 	c := o.client
 	if !ref.ClusterScope {
-		return fetchObject(ctx, o, objectQuery[*api.AnalysisTemplate]{overlay: c.informers.Templates, name: o.keyOf(ref.Name), expected: true, onAnswer: func() {},
+		return fetchObject(ctx, o, objectQuery[*api.AnalysisTemplate]{overlay: c.informers.templates, name: o.keyOf(ref.Name), expected: true, onAnswer: func() {},
 			call: func(ctx context.Context) (*api.AnalysisTemplate, error) {
 				t := &api.AnalysisTemplate{}
 				return t, c.templates.Get().Namespace(o.namespace).Resource("analysistemplates").Name(ref.Name).Do(ctx).Into(t)
 			}})
 	}
-	t, err := fetchObject(ctx, o, objectQuery[*api.ClusterAnalysisTemplate]{overlay: c.informers.ClusterTemplates, name: types.NamespacedName{Name: ref.Name}, expected: true, onAnswer: func() {},
+	t, err := fetchObject(ctx, o, objectQuery[*api.ClusterAnalysisTemplate]{overlay: c.informers.clusterTemplates, name: types.NamespacedName{Name: ref.Name}, expected: true, onAnswer: func() {},
 		call: func(ctx context.Context) (*api.ClusterAnalysisTemplate, error) {
 			t := &api.ClusterAnalysisTemplate{}
 			return t, c.templates.Get().Resource("clusteranalysistemplates").Name(ref.Name).Do(ctx).Into(t)

@@ -7,6 +7,7 @@ import (
 
 	"sluice.dev/sluice/pkg/analysis"
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/kube/apiclient"
 	"sluice.dev/sluice/pkg/rollout"
 )
 
@@ -21,8 +22,8 @@ func (o *observation) checkAnalysis(ctx context.Context) {
 	o.reads.Go(func() error {
 		found, err := o.readTemplates(ctx, refs)
 		switch {
-		case IsForbidden(err):
-			p := ForbiddenProblem(on, err)
+		case apiclient.IsForbidden(err):
+			p := apiclient.ForbiddenProblem(on, err)
 			p.Unknown = false // everything else is known, and may be given back
 			o.addProblem(p)
 		case api.Unserved(err):

@@ -10,9 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/kube/apiclient"
 	"sluice.dev/sluice/pkg/rollout"
 )
 
@@ -52,16 +52,16 @@ func (a *AnalysisClient) Start(ctx context.Context, moved func(types.NamespacedN
 	c := a.client
 	c.changes.startTracking(moved)
 	defer c.changes.stopTracking()
-	StartWatch(ctx, &running, c, "rollouts."+api.Group, c.informers.Rollouts)
+	startWatch(ctx, &running, c, "rollouts."+api.Group, c.informers.rollouts)
 	c.informers.startTemplates(ctx, &running, c)
 	<-ctx.Done()
 }
 
 // WaitForCacheSync waits until the first list of Rollouts is in, but not for long.
 func (a *AnalysisClient) WaitForCacheSync(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, SyncTimeout)
+	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
-	cache.WaitForCacheSync(ctx.Done(), a.client.informers.Rollouts.Informer.HasSynced)
+	a.client.informers.rollouts.WaitForSync(ctx)
 }
 
 // IsWatching reports whether Rollouts are watched now.
@@ -98,7 +98,7 @@ type AnalysisRun struct {
 }
 
 // ObserveRuns sees what is to be measured of a Rollout, by what the watches have shown or by what the API server says now. The error is for
-// [IsGone], or passes by itself.
+// [apiclient.IsGone], or passes by itself.
 func (a *AnalysisClient) ObserveRuns(ctx context.Context, name types.NamespacedName, live bool) (*AnalysisView, error) {
 	o := &observation{client: a.client, snapshot: &Snapshot{}, namespace: name.Namespace}
 	if live {
@@ -106,7 +106,7 @@ func (a *AnalysisClient) ObserveRuns(ctx context.Context, name types.NamespacedN
 	}
 	a.client.changes.putVersions(name, nil)
 	if err := o.readRollout(ctx, name); err != nil {
-		return nil, RolloutError("read", &api.Rollout{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}, err)
+		return nil, apiclient.RolloutError("read", &api.Rollout{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}, err)
 	}
 	v := &AnalysisView{Rollout: o.snapshot.rollout, snapshot: o.snapshot}
 	step, release := rollout.MeasuredRuns(v.Rollout)
@@ -135,7 +135,7 @@ func (a *AnalysisClient) readRuns(ctx context.Context, o *observation, v *Analys
 		}
 	}
 	found, err := o.readTemplates(ctx, refs)
-	if err != nil && !IsForbidden(err) && !api.Unserved(err) {
+	if err != nil && !apiclient.IsForbidden(err) && !api.Unserved(err) {
 		return fmt.Errorf("read the templates of Rollout %s/%s: %w", v.Rollout.Namespace, v.Rollout.Name, err)
 	}
 	standard := rollout.TemplateArguments(v.Spec, v.Rollout)
@@ -190,15 +190,15 @@ func (a *AnalysisClient) WriteRuns(ctx context.Context, v *AnalysisView, step, r
 		return err
 	}
 	c := a.client
-	updated, err := WithDeadline(ctx, func(ctx context.Context) (*api.Rollout, error) {
+	updated, err := apiclient.WithDeadline(ctx, func(ctx context.Context) (*api.Rollout, error) {
 		r := &api.Rollout{}
 		return r, c.rollouts.Patch(types.MergePatchType).Namespace(v.Rollout.Namespace).Resource("rollouts").Name(v.Rollout.Name).SubResource("status").
 			Param("fieldManager", api.FieldManager).Body(body).Do(ctx).Into(r)
 	})
 	if err != nil {
-		return RolloutError("write the analysis of", v.Rollout, err)
+		return apiclient.RolloutError("write the analysis of", v.Rollout, err)
 	}
-	c.informers.Rollouts.StoreAnswer(updated)
+	c.informers.rollouts.StoreAnswer(updated)
 	v.Rollout, v.snapshot.rollout = updated, updated
 	return nil
 }

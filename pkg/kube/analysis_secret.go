@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/kube/apiclient"
 )
 
 const (
@@ -35,13 +36,13 @@ func (a *AnalysisClient) ReadSecret(ctx context.Context, name types.NamespacedNa
 	if data, ok := a.secretCache.getSecret(name, time.Now()); ok {
 		return data, nil
 	}
-	s, err := WithDeadline(ctx, func(ctx context.Context) (*corev1.Secret, error) {
+	s, err := apiclient.WithDeadline(ctx, func(ctx context.Context) (*corev1.Secret, error) {
 		return a.client.core.Secrets(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{})
 	})
 	switch {
-	case IsNotFound(err):
+	case apiclient.IsNotFound(err):
 		return nil, fmt.Errorf("the Secret %s, which the template names, does not exist in namespace %s; create it, or correct auth.secretRef", name.Name, name.Namespace)
-	case IsForbidden(err):
+	case apiclient.IsForbidden(err):
 		return nil, fmt.Errorf("the service account %s may not get the Secret %s in namespace %s; allow it that by a Role of the namespace with resourceNames: [%q]",
 			api.ServiceAccountAnalyzer, name.Name, name.Namespace, name.Name)
 	case err != nil:

@@ -13,13 +13,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/kube/apiclient"
+	"sluice.dev/sluice/pkg/kube/cache"
 	"sluice.dev/sluice/pkg/rollout"
 	"sluice.dev/sluice/pkg/traffic"
 	"sluice.dev/sluice/pkg/workload"
 )
 
 // ApplyAction carries out one action on the objects as the snapshot saw them, and puts what they have become into the snapshot. An error
-// leaves the snapshot as it was: with IsConflict observe again, with [ProblemOf] a person must mend something, with IsGone there
+// leaves the snapshot as it was: with [apiclient.IsConflict] observe again, with [apiclient.ProblemOf] a person must mend something, with [apiclient.IsGone] there
 // is nothing left to do, anything else passes by itself.
 func (c *Client) ApplyAction(ctx context.Context, s *Snapshot, action rollout.Action) error {
 	if needsFence(action) {
@@ -97,8 +99,8 @@ func (c *Client) dispatchAction(ctx context.Context, s *Snapshot, action rollout
 	return fmt.Errorf("%s: this version of Sluice does not know the action", action)
 }
 
-func (s *Snapshot) accessTo(verb, group, resource, name string) Access {
-	return Access{Verb: verb, Group: group, Resource: resource, Namespace: s.rollout.Namespace, Name: name}
+func (s *Snapshot) accessTo(verb, group, resource, name string) apiclient.Access {
+	return apiclient.Access{Verb: verb, Group: group, Resource: resource, Namespace: s.rollout.Namespace, Name: name}
 }
 
 func (c *Client) changeWorkload(ctx context.Context, s *Snapshot, action rollout.Action) error {
@@ -106,7 +108,7 @@ func (c *Client) changeWorkload(ctx context.Context, s *Snapshot, action rollout
 		return c.changeWorkloadObject(ctx, s, action)
 	}
 	if s.deployment == nil {
-		return StaleAction(action)
+		return apiclient.StaleAction(action)
 	}
 	var patch workload.Patch
 	switch a := action.(type) {
@@ -151,13 +153,13 @@ func (c *Client) sendDeploymentPatch(
 	ctx context.Context, s *Snapshot, action rollout.Action, p part, d **appsv1.Deployment, kind types.PatchType, body []byte,
 ) error {
 	name := (*d).Name
-	patched, err := WithDeadline(ctx, func(ctx context.Context) (*appsv1.Deployment, error) {
+	patched, err := apiclient.WithDeadline(ctx, func(ctx context.Context) (*appsv1.Deployment, error) {
 		return c.apps.Deployments(s.rollout.Namespace).Patch(ctx, name, kind, body, metav1.PatchOptions{FieldManager: api.FieldManager})
 	})
 	if err != nil {
-		return c.ActionError(action, s.accessTo("patch", "apps", "deployments", name), err)
+		return apiclient.ActionError(action, s.accessTo("patch", "apps", "deployments", name), err)
 	}
-	c.informers.Deployments.StoreAnswer(patched)
+	c.informers.deployments.StoreAnswer(patched)
 	*d, s.liveParts[p] = patched, true
 	return nil
 }
@@ -171,17 +173,17 @@ func (s *Snapshot) canaryOf(a rollout.CreateCanary) workload.CanaryOf {
 
 func (c *Client) createCanary(ctx context.Context, s *Snapshot, a rollout.CreateCanary) error {
 	if s.deployment == nil {
-		return StaleAction(a)
+		return apiclient.StaleAction(a)
 	}
 	canary, err := workload.NewCanary(s.deployment, s.canaryOf(a))
 	if err != nil {
-		return &ProblemError{Cause: err, Problem: rollout.Problem{Reason: rollout.ReasonInvalidSpec, Message: asSentence(err)}}
+		return &apiclient.ProblemError{Cause: err, Problem: rollout.Problem{Reason: rollout.ReasonInvalidSpec, Message: asSentence(err)}}
 	}
 	created, err := createOnce(ctx, s, c.apps.Deployments(s.rollout.Namespace), canary)
 	if err != nil {
-		return c.ActionError(a, s.accessTo("create", "apps", "deployments", a.Name), err)
+		return apiclient.ActionError(a, s.accessTo("create", "apps", "deployments", a.Name), err)
 	}
-	c.informers.Deployments.StoreAnswer(created)
+	c.informers.deployments.StoreAnswer(created)
 	s.canary, s.liveParts[partCanary] = created, true
 	return nil
 }
@@ -193,7 +195,7 @@ func createOnce[T metav1.Object](ctx context.Context, s *Snapshot, client interf
 }, object T) (T, error) {
 	ctx, cancel := withFenceDeadline(ctx, s.observedAt)
 	defer cancel()
-	return WithDeadline(ctx, func(ctx context.Context) (T, error) {
+	return apiclient.WithDeadline(ctx, func(ctx context.Context) (T, error) {
 		created, err := client.Create(ctx, object, metav1.CreateOptions{FieldManager: api.FieldManager})
 		if apierrors.IsAlreadyExists(err) {
 			return client.Get(ctx, object.GetName(), metav1.GetOptions{})
@@ -204,26 +206,26 @@ func createOnce[T metav1.Object](ctx context.Context, s *Snapshot, client interf
 
 func (c *Client) scaleCanary(ctx context.Context, s *Snapshot, action rollout.Action, name string, replicas int32) error {
 	if s.canary == nil || s.canary.Name != name {
-		return StaleAction(action)
+		return apiclient.StaleAction(action)
 	}
 	return c.patchDeployment(ctx, s, action, partCanary, &s.canary, workload.ScaleDeployment(s.canary, replicas))
 }
 
 func (c *Client) deleteCanary(ctx context.Context, s *Snapshot, a rollout.DeleteCanary) error {
 	if s.canary == nil || s.canary.Name != a.Name {
-		return StaleAction(a)
+		return apiclient.StaleAction(a)
 	}
 	policy := metav1.DeletePropagationBackground
 	if a.Foreground {
 		policy = metav1.DeletePropagationForeground
 	}
-	_, err := WithDeadline(ctx, func(ctx context.Context) (any, error) {
+	_, err := apiclient.WithDeadline(ctx, func(ctx context.Context) (any, error) {
 		return nil, c.apps.Deployments(s.rollout.Namespace).Delete(ctx, a.Name, exactDeleteOptions(s.canary, policy))
 	})
-	if err != nil && !IsNotFound(err) {
-		return c.ActionError(a, s.accessTo("delete", "apps", "deployments", a.Name), err)
+	if err != nil && !apiclient.IsNotFound(err) {
+		return apiclient.ActionError(a, s.accessTo("delete", "apps", "deployments", a.Name), err)
 	}
-	s.canary = afterDeletion(c.informers.Deployments, s.canary, policy == metav1.DeletePropagationForeground && err == nil)
+	s.canary = afterDeletion(c.informers.deployments, s.canary, policy == metav1.DeletePropagationForeground && err == nil)
 	s.liveParts[partCanary] = true
 	return nil
 }
@@ -238,20 +240,20 @@ func exactDeleteOptions(object metav1.Object, policy metav1.DeletionPropagation)
 
 // afterDeletion is what is left of an object after its deletion: nothing, unless a finalizer holds it, or the object itself stays until
 // all that it owns has gone.
-func afterDeletion[T Object](m *Overlay[T], o T, lingers bool) T {
+func afterDeletion[T cache.Object](m *cache.Overlay[T], o T, lingers bool) T {
 	lingers = lingers || len(o.GetFinalizers()) > 0
 	m.MarkDeleted(o.GetUID(), lingers)
 	if !lingers {
 		var none T
 		return none
 	}
-	return WithDeletionTimestamp(o, time.Now())
+	return cache.WithDeletionTimestamp(o, time.Now())
 }
 
 func (c *Client) pinService(ctx context.Context, s *Snapshot, a rollout.PinService) error {
 	b := s.backendOf(a.Name)
 	if b == nil || b.stable == nil {
-		return StaleAction(a)
+		return apiclient.StaleAction(a)
 	}
 	return c.patchService(ctx, s, a, b, partStableService, &b.stable, traffic.PinService(b.stable, s.revisionLabel(), a.Hash))
 }
@@ -259,7 +261,7 @@ func (c *Client) pinService(ctx context.Context, s *Snapshot, a rollout.PinServi
 func (c *Client) unpinService(ctx context.Context, s *Snapshot, a rollout.UnpinService) error {
 	b := s.backendOf(a.Name)
 	if b == nil || b.stable == nil {
-		return StaleAction(a)
+		return apiclient.StaleAction(a)
 	}
 	return c.patchService(ctx, s, a, b, partStableService, &b.stable, traffic.UnpinService(b.stable))
 }
@@ -273,13 +275,13 @@ func (c *Client) patchService(
 		return fmt.Errorf("%s: %w", action, err)
 	}
 	name := (*svc).Name
-	patched, err := WithDeadline(ctx, func(ctx context.Context) (*corev1.Service, error) {
+	patched, err := apiclient.WithDeadline(ctx, func(ctx context.Context) (*corev1.Service, error) {
 		return c.core.Services(s.rollout.Namespace).Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: api.FieldManager})
 	})
 	if err != nil {
-		return c.ActionError(action, s.accessTo("patch", "", "services", name), err)
+		return apiclient.ActionError(action, s.accessTo("patch", "", "services", name), err)
 	}
-	c.informers.Services.StoreAnswer(patched)
+	c.informers.services.StoreAnswer(patched)
 	*svc, b.liveParts[p] = patched, true
 	return nil
 }
@@ -294,17 +296,17 @@ func (s *Snapshot) canaryServiceOf(a rollout.CreateCanaryService) traffic.Canary
 func (c *Client) createCanaryService(ctx context.Context, s *Snapshot, a rollout.CreateCanaryService) error {
 	b := s.backendOf(a.Stable)
 	if b == nil || b.stable == nil {
-		return StaleAction(a)
+		return apiclient.StaleAction(a)
 	}
 	service, err := traffic.NewCanaryService(b.stable, s.canaryServiceOf(a))
 	if err != nil {
-		return &ProblemError{Cause: err, Problem: rollout.Problem{Reason: rollout.ReasonServiceMissing, Message: asSentence(err)}}
+		return &apiclient.ProblemError{Cause: err, Problem: rollout.Problem{Reason: rollout.ReasonServiceMissing, Message: asSentence(err)}}
 	}
 	created, err := createOnce(ctx, s, c.core.Services(s.rollout.Namespace), service)
 	if err != nil {
-		return c.ActionError(a, s.accessTo("create", "", "services", a.Name), err)
+		return apiclient.ActionError(a, s.accessTo("create", "", "services", a.Name), err)
 	}
-	c.informers.Services.StoreAnswer(created)
+	c.informers.services.StoreAnswer(created)
 	b.canary, b.liveParts[partCanaryService] = created, true
 	return nil
 }
@@ -312,7 +314,7 @@ func (c *Client) createCanaryService(ctx context.Context, s *Snapshot, a rollout
 func (c *Client) pointCanaryService(ctx context.Context, s *Snapshot, a rollout.PointCanaryService) error {
 	b := s.backendOf(a.Name)
 	if b == nil || b.canary == nil {
-		return StaleAction(a)
+		return apiclient.StaleAction(a)
 	}
 	return c.patchService(ctx, s, a, b, partCanaryService, &b.canary, traffic.PointCanaryService(b.canary, s.revisionLabel(), a.Hash, sluiceStatusOf(s.rollout).Epoch))
 }
@@ -320,15 +322,15 @@ func (c *Client) pointCanaryService(ctx context.Context, s *Snapshot, a rollout.
 func (c *Client) deleteCanaryService(ctx context.Context, s *Snapshot, a rollout.DeleteCanaryService) error {
 	b := s.backendOf(a.Name)
 	if b == nil || b.canary == nil {
-		return StaleAction(a)
+		return apiclient.StaleAction(a)
 	}
-	_, err := WithDeadline(ctx, func(ctx context.Context) (any, error) {
+	_, err := apiclient.WithDeadline(ctx, func(ctx context.Context) (any, error) {
 		return nil, c.core.Services(s.rollout.Namespace).Delete(ctx, a.Name, exactDeleteOptions(b.canary, metav1.DeletePropagationBackground))
 	})
-	if err != nil && !IsNotFound(err) {
-		return c.ActionError(a, s.accessTo("delete", "", "services", a.Name), err)
+	if err != nil && !apiclient.IsNotFound(err) {
+		return apiclient.ActionError(a, s.accessTo("delete", "", "services", a.Name), err)
 	}
-	b.canary = afterDeletion(c.informers.Services, b.canary, false)
+	b.canary = afterDeletion(c.informers.services, b.canary, false)
 	b.liveParts[partCanaryService] = true
 	return nil
 }

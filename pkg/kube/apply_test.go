@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"sluice.dev/sluice/pkg/kube"
+	"sluice.dev/sluice/pkg/kube/apiclient"
 	"sluice.dev/sluice/pkg/rollout"
 )
 
@@ -38,13 +38,13 @@ func TestNoWriteLandsOnAnObjectThatHasChanged(t *testing.T) {
 	}
 	check := func(when string, actions []rollout.Action) {
 		for _, a := range actions {
-			if err := w.client.ApplyAction(t.Context(), s, a); !kube.IsConflict(err) && !kube.IsGone(err) {
+			if err := w.client.ApplyAction(t.Context(), s, a); !apiclient.IsConflict(err) && !apiclient.IsGone(err) {
 				t.Errorf("%s after its object was %s: %v", a, when, err)
 			}
 		}
 		status := *s.Seen.Status.DeepCopy()
 		status.Message = "another"
-		if err := w.client.CommitStatus(t.Context(), s, status); !kube.IsConflict(err) && !kube.IsGone(err) {
+		if err := w.client.CommitStatus(t.Context(), s, status); !apiclient.IsConflict(err) && !apiclient.IsGone(err) {
 			t.Errorf("a commit after the Rollout was %s: %v", when, err)
 		}
 	}
@@ -182,7 +182,7 @@ func TestAWorkloadThatAnotherRolloutAdoptsMeanwhileIsSeenAsItsOwn(t *testing.T) 
 	s := w.observe("web")
 	w.kubectl("", "annotate", "deployment/web", "sluice.dev/rollout=other")
 	conflict := w.client.ApplyAction(t.Context(), s, rollout.AdoptWorkload{Workload: s.Seen.Spec.Workload})
-	if !kube.IsConflict(conflict) {
+	if !apiclient.IsConflict(conflict) {
 		t.Fatalf("the adoption met %v", conflict)
 	}
 	if err := w.client.RefreshConflicted(t.Context(), s, conflict); err != nil {
@@ -238,7 +238,7 @@ func TestAStepThatTheDefinitionOfTheKindDoesNotKnowChangesNothing(t *testing.T) 
 	s := w.observe("web")
 	before := w.kubectl("", "get", "virtualservice/web", "-o", "jsonpath={.metadata.resourceVersion}")
 	route := s.Seen.Routes[0]
-	problem, ok := kube.ProblemOf(w.client.ApplyAction(t.Context(), s, rollout.ApplyRoute{Object: route.Object, Step: 1, Digest: route.Steps[1].Digest}))
+	problem, ok := apiclient.ProblemOf(w.client.ApplyAction(t.Context(), s, rollout.ApplyRoute{Object: route.Object, Step: 1, Digest: route.Steps[1].Digest}))
 	if !ok || problem.Reason != rollout.ReasonRouteRejected || !strings.Contains(problem.Message, `unknown field "spec.http[0].route[1].destination.shard"`) {
 		t.Errorf("the problem is %+v", problem)
 	}

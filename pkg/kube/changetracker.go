@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/kube/apiclient"
+	"sluice.dev/sluice/pkg/kube/cache"
 )
 
 // trackedItem is something that a run looks at: an object, or all that hang on one. The name is <namespace>/<name>.
@@ -32,16 +34,16 @@ const (
 	clusterTemplateItem = "clusteranalysistemplate"
 )
 
-func (k WatchedKind) ItemKind() string {
-	if k.Workload {
+func (k watchedKind) itemKind() string {
+	if k.isWorkload {
 		return "workload " + k.String()
 	}
 	return k.String()
 }
 
 // namespaceItem is the item of all objects of a kind in a namespace.
-func (k WatchedKind) namespaceItem(namespace string) trackedItem {
-	return trackedItem{k.ItemKind(), namespace + "/"}
+func (k watchedKind) namespaceItem(namespace string) trackedItem {
+	return trackedItem{k.itemKind(), namespace + "/"}
 }
 
 func itemOf(kind string, o metav1.Object) trackedItem {
@@ -101,6 +103,11 @@ func (r *changeTracker) notifyRollouts(it trackedItem) {
 	for name := range r.rolloutsByItem[it] {
 		r.notify(name)
 	}
+}
+
+// notifyOf makes a function that tells the Rollouts whose last run looked at an object of a kind of items.
+func (r *changeTracker) notifyOf(kind string) func(metav1.Object) {
+	return func(o metav1.Object) { r.notifyRollouts(itemOf(kind, o)) }
 }
 
 // putVersions remembers what a run knew; nil forgets it until the run is over.
@@ -179,7 +186,7 @@ func (c *Client) TrackSnapshot(s *Snapshot) {
 // the watches have shown whatever it came too soon for.
 func (c *Client) IsSuperseded(name types.NamespacedName) bool {
 	last, remembered := c.changes.lastRunEnd(name)
-	r, known := c.informers.Rollouts.GetObject(name)
+	r, known := c.informers.rollouts.GetObject(name)
 	return remembered && known && r != nil && time.Since(last.at) > watchDelay && !apiequality.Semantic.DeepEqual(last.status, sluiceStatusOf(r))
 }
 
@@ -215,7 +222,7 @@ func (s *Snapshot) itemVersions() map[trackedItem]itemVersion {
 			all[trackedItem{replicaSetsItem, owner}] = itemVersion{fingerprintsOf(s.replicaSetsOf(owner)), s.replicaSetsVersion}
 		}
 	} else if s.object != nil {
-		all[trackedItem{s.object.watchedKind().ItemKind(), name}] = itemVersion{fingerprint: fingerprintOf(s.object.Live)}
+		all[trackedItem{s.object.watchedKind().itemKind(), name}] = itemVersion{fingerprint: fingerprintOf(s.object.Live)}
 	}
 	for _, b := range s.backends {
 		stable := ns + "/" + b.routing.Service
@@ -232,10 +239,10 @@ func (s *Snapshot) itemVersions() map[trackedItem]itemVersion {
 	}
 	for _, g := range s.gateways {
 		if g.resource.Resource != "" {
-			of := WatchedKind{GroupVersionResource: g.resource}.ItemKind()
+			of := watchedKind{GroupVersionResource: g.resource}.itemKind()
 			all[trackedItem{of, g.access.Namespace + "/" + g.ref.Name}] = itemVersion{fingerprint: fingerprintOf(g.live)}
 			for _, made := range g.children() {
-				beside := WatchedKind{GroupVersionResource: g.childResources[Kind{made.GetAPIVersion(), made.GetKind()}]}.ItemKind()
+				beside := watchedKind{GroupVersionResource: g.childResources[apiclient.Kind{APIVersion: made.GetAPIVersion(), Name: made.GetKind()}]}.itemKind()
 				all[trackedItem{beside, ns + "/" + made.GetName()}] = itemVersion{fingerprint: fingerprintOf(made)}
 			}
 		}
@@ -248,7 +255,7 @@ func (s *Snapshot) itemVersions() map[trackedItem]itemVersion {
 
 // replicaSetsOf are the ReplicaSets of a Deployment, given as <namespace>/<name>. A live list has those of others as well.
 func (s *Snapshot) replicaSetsOf(owner string) []*appsv1.ReplicaSet {
-	return slices.DeleteFunc(slices.Clone(s.replicaSets), func(set *appsv1.ReplicaSet) bool { return OwnerKey(set) != owner })
+	return slices.DeleteFunc(slices.Clone(s.replicaSets), func(set *appsv1.ReplicaSet) bool { return cache.OwnerKey(set) != owner })
 }
 
 // currentFingerprint is what the overlays have of an item now; ok is false when they cannot tell.
@@ -258,27 +265,27 @@ func (c *Client) currentFingerprint(it trackedItem, since string) (now string, o
 	at := types.NamespacedName{Namespace: namespace, Name: name}
 	switch it.kind {
 	case rolloutItem:
-		return cachedFingerprint(m.Rollouts, at)
+		return cachedFingerprint(m.rollouts, at)
 	case deploymentItem:
-		return cachedFingerprint(m.Deployments, at)
+		return cachedFingerprint(m.deployments, at)
 	case serviceItem:
-		return cachedFingerprint(m.Services, at)
+		return cachedFingerprint(m.services, at)
 	case scriptsItem:
-		return cachedFingerprint(m.Scripts, at)
+		return cachedFingerprint(m.scripts, at)
 	case templateItem:
-		return cachedFingerprint(m.Templates, at)
+		return cachedFingerprint(m.templates, at)
 	case clusterTemplateItem:
-		return cachedFingerprint(m.ClusterTemplates, at)
+		return cachedFingerprint(m.clusterTemplates, at)
 	case replicaSetsItem:
-		return indexedFingerprint(m.ReplicaSets, ByOwner, it.name, since)
+		return indexedFingerprint(m.replicaSets, it.name, since)
 	case endpointsItem:
-		return indexedFingerprint(m.EndpointSlices, ByService, it.name, since)
+		return indexedFingerprint(m.endpointSlices, it.name, since)
 	}
-	m.Mu.Lock()
-	defer m.Mu.Unlock()
-	for kind, found := range m.Kinds {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for kind, found := range m.kinds {
 		switch {
-		case kind.ItemKind() != it.kind:
+		case kind.itemKind() != it.kind:
 		case name == "":
 			all, known := found.ListNamespace(namespace)
 			return fingerprintsOf(all), known
@@ -290,7 +297,7 @@ func (c *Client) currentFingerprint(it trackedItem, since string) (now string, o
 }
 
 // fingerprintOf tells apart the states of an object; "" is none.
-func fingerprintOf[T Object](o T) string {
+func fingerprintOf[T cache.Object](o T) string {
 	var none T
 	if o == none {
 		return ""
@@ -301,7 +308,7 @@ func fingerprintOf[T Object](o T) string {
 	return string(o.GetUID()) + " " + o.GetResourceVersion()
 }
 
-func fingerprintsOf[T Object](objects []T) string {
+func fingerprintsOf[T cache.Object](objects []T) string {
 	all := make([]string, 0, len(objects))
 	for _, o := range objects {
 		all = append(all, fingerprintOf(o))
@@ -310,15 +317,15 @@ func fingerprintsOf[T Object](objects []T) string {
 	return strings.Join(all, "\n")
 }
 
-func cachedFingerprint[T Object](m *Overlay[T], name types.NamespacedName) (string, bool) {
+func cachedFingerprint[T cache.Object](m *cache.Overlay[T], name types.NamespacedName) (string, bool) {
 	o, known := m.GetObject(name)
 	return fingerprintOf(o), known
 }
 
-func indexedFingerprint[T Object](m *Overlay[T], index, value, since string) (string, bool) {
-	if !m.IsUsable() || since != "" && IsNewerVersion(since, m.LastSyncedVersion()) {
+func indexedFingerprint[T cache.Object](m *cache.Overlay[T], key, since string) (string, bool) {
+	if !m.IsUsable() || since != "" && cache.IsNewerVersion(since, m.LastSyncedVersion()) {
 		return "", false
 	}
-	found, known := m.ByIndex(index, value)
+	found, known := m.ByKey(key)
 	return fingerprintsOf(found), known
 }

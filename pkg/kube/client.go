@@ -1,11 +1,9 @@
 package kube
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -26,11 +24,10 @@ import (
 
 	"sluice.dev/sluice/pkg/analysis"
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/kube/apiclient"
+	"sluice.dev/sluice/pkg/kube/policies"
 	"sluice.dev/sluice/pkg/script"
 )
-
-// CallDeadline bounds each call to the API server, retries that the server asked for included.
-const CallDeadline = 10 * time.Second
 
 // Options say how a Client works; Scripts is required.
 type Options struct {
@@ -48,11 +45,11 @@ type Client struct {
 	apiClients
 	opts            Options
 	log             *slog.Logger
-	kinds           *Discovery
-	installCheckers map[string]*InstallChecker // by what they hold
+	kinds           *apiclient.Discovery
+	installCheckers map[string]*policies.Checker // by what they hold
 	// watchClients are clients without a deadline.
 	watchClients  apiClients
-	informers     *Informers
+	informers     *informers
 	changes       *changeTracker
 	liveReads     liveReads
 	podLabels     podLabelCache
@@ -102,16 +99,15 @@ func New(cfg *rest.Config, opts Options) (*Client, error) {
 		cfg.UserAgent = "sluice-executor"
 	}
 	if cfg.Timeout == 0 {
-		cfg.Timeout = CallDeadline
+		cfg.Timeout = apiclient.CallDeadline
 	}
 	if opts.Logger == nil {
 		opts.Logger = slog.Default()
 	}
-	shared, err := HTTPClientFor(cfg)
+	shared, err := apiclient.NewHTTPClient(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("make a client of the API server: %w", err)
 	}
-	shared.Transport = ThrottleTransport{shared.Transport}
 	c := &Client{opts: opts, log: opts.Logger.With("cluster", opts.Cluster), changes: newChangeTracker(), shapes: newSpecShapes(), renderings: lru.New(maxRenderings), analysisProblems: lru.New(maxTracked),
 		autoscalers: cache.NewLRUExpireCache(maxTracked), clusterScoped: cache.NewLRUExpireCache(1), needs: cache.NewLRUExpireCache(maxTracked), uncopiedPolicies: cache.NewLRUExpireCache(maxTracked)}
 	c.eventWrites.SetLimit(maxEventWrites)
@@ -121,10 +117,10 @@ func New(cfg *rest.Config, opts Options) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client of the API server: %w", err)
 	}
-	c.kinds = &Discovery{Client: c.discovery, Known: map[Kind]Resource{}}
-	c.installCheckers = map[string]*InstallChecker{}
-	for _, family := range AllFamilies() {
-		c.installCheckers[family] = &InstallChecker{Client: c.admission, Family: family}
+	c.kinds = apiclient.NewDiscovery(c.discovery)
+	c.installCheckers = map[string]*policies.Checker{}
+	for _, family := range policies.Families() {
+		c.installCheckers[family] = policies.NewChecker(c.admission, family)
 	}
 	if c.informers, err = c.newInformers(); err != nil {
 		return nil, fmt.Errorf("make the watches of a client: %w", err)
@@ -180,11 +176,4 @@ func groupClient(cfg *rest.Config, shared *http.Client, version schema.GroupVers
 	cfg.GroupVersion, cfg.APIPath = &version, "/apis"
 	cfg.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	return rest.RESTClientForConfigAndClient(cfg, shared)
-}
-
-// WithDeadline runs one call under the deadline.
-func WithDeadline[T any](ctx context.Context, call func(context.Context) (T, error)) (T, error) {
-	ctx, cancel := context.WithTimeout(ctx, CallDeadline)
-	defer cancel()
-	return call(ctx)
 }

@@ -10,6 +10,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/kube/apiclient"
 	"sluice.dev/sluice/pkg/rollout"
 )
 
@@ -38,7 +39,7 @@ func (c *Client) ConfirmDecision(ctx context.Context, s *Snapshot, d rollout.Dec
 		seen := s.rollout
 		if err := o.readRollout(ctx, o.keyOf(seen.Name)); err != nil {
 			s.rollout = seen
-			return false, RolloutError("confirm", seen, err)
+			return false, apiclient.RolloutError("confirm", seen, err)
 		}
 		if fingerprintOf(s.rollout) != fingerprintOf(seen) {
 			return true, c.ObserveLiveInto(ctx, s)

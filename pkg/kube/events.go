@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/kube/apiclient"
 )
 
 // What the API server takes of an Event.
@@ -49,7 +50,7 @@ func (c *Client) RecordOnKey(key types.NamespacedName, warning bool, reason, mes
 		switch {
 		case err == nil:
 			c.writeEvent(eventOnRollout(r, warning, reason, message))
-		case !IsNotFound(err):
+		case !apiclient.IsNotFound(err):
 			c.log.Warn("record an event", "namespace", key.Namespace, "on", api.KindRollout+"/"+key.Name, "reason", reason, "error", err)
 		}
 		return nil
@@ -72,7 +73,7 @@ func (c *Client) RecordRoutingEvent(s *RoutingSnapshot, reason, message string) 
 func (c *Client) FlushEvents() { _ = c.eventWrites.Wait() }
 
 func (c *Client) writeEvent(event *eventsv1.Event) {
-	_, err := WithDeadline(context.Background(), func(ctx context.Context) (any, error) {
+	_, err := apiclient.WithDeadline(context.Background(), func(ctx context.Context) (any, error) {
 		_, err := c.events.Events(event.Namespace).Create(ctx, event, metav1.CreateOptions{FieldManager: api.FieldManager})
 		if apierrors.IsAlreadyExists(err) {
 			err = retry.RetryOnConflict(retry.DefaultBackoff, func() error { return c.incrementSeries(ctx, event) })

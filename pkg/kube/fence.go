@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"sluice.dev/sluice/pkg/kube/apiclient"
 	"sluice.dev/sluice/pkg/rollout"
 )
 
@@ -37,11 +38,11 @@ func leaseOf(ctx context.Context) (until time.Time, leased bool) {
 // precondition: a process that was stopped after its look, or that waited long for an answer, would make the canary of a release that another executor
 // has ended meanwhile. The precondition of a pod's deletion is about this pod alone, while other pods may have gone.
 func checkFence(ctx context.Context, sure time.Time, action rollout.Action) error {
-	if until, leased := leaseOf(ctx); leased && DeadlinePassed(until) {
+	if until, leased := leaseOf(ctx); leased && apiclient.DeadlinePassed(until) {
 		return fmt.Errorf("%s: %w", action, errLeaseOver)
 	}
 	if fenceClosed(sure, time.Now()) {
-		return StaleAction(action)
+		return apiclient.StaleAction(action)
 	}
 	return nil
 }

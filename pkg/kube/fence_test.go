@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"sluice.dev/sluice/pkg/kube/apiclient"
 	"sluice.dev/sluice/pkg/rollout"
 )
 
@@ -21,9 +22,9 @@ func TestNothingIsMadeFromWhatWasSeenLongAgo(t *testing.T) {
 		want error
 	}{
 		"at once":                        {t.Context(), 0, nil},
-		"after a stop":                   {t.Context(), fenceDuration + time.Second, ErrStale},
+		"after a stop":                   {t.Context(), fenceDuration + time.Second, apiclient.ErrStale},
 		"with a lease":                   {leased(time.Hour), 0, nil},
-		"with a lease, and after a stop": {leased(time.Hour), fenceDuration + time.Second, ErrStale},
+		"with a lease, and after a stop": {leased(time.Hour), fenceDuration + time.Second, apiclient.ErrStale},
 		"with a lease that is over":      {leased(-time.Millisecond), 0, errLeaseOver},
 		"after a stop in which it ended": {leased(-time.Millisecond), fenceDuration + time.Second, errLeaseOver},
 	} {

@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/kube/apiclient"
+	"sluice.dev/sluice/pkg/kube/cache"
 )
 
 // readSource is where an observation takes what it sees from.
@@ -35,8 +37,8 @@ func (c *Client) ReadCounts() (watched, live int64) {
 }
 
 // objectQuery is a question for one object, nil when there is none.
-type objectQuery[T Object] struct {
-	overlay *Overlay[T]
+type objectQuery[T cache.Object] struct {
+	overlay *cache.Overlay[T]
 	name    types.NamespacedName
 	// expected: it must be there. That a watch has not shown it proves nothing, for it may be new: the API server is asked.
 	expected bool
@@ -58,7 +60,7 @@ func (q objectQuery[T]) acceptsCached(found T, asked readSource) bool {
 	return q.isComplete == nil || q.isComplete(found)
 }
 
-func fetchObject[T Object](ctx context.Context, o *observation, q objectQuery[T]) (found T, err error) {
+func fetchObject[T cache.Object](ctx context.Context, o *observation, q objectQuery[T]) (found T, err error) {
 	var none T
 	if o.source != fromServer {
 		if found, known := q.overlay.GetObject(q.name); known && q.acceptsCached(found, o.source) {
@@ -72,13 +74,13 @@ func fetchObject[T Object](ctx context.Context, o *observation, q objectQuery[T]
 	o.client.readCounts.live.Add(1)
 	found, err = q.call(ctx)
 	switch {
-	case IsNotFound(err) && q.confirmAbsence && q.overlay.HasObject(q.name):
-		return none, fmt.Errorf("%w: %v", ErrUndecided, err)
-	case IsNotFound(err):
+	case apiclient.IsNotFound(err) && q.confirmAbsence && q.overlay.HasObject(q.name):
+		return none, fmt.Errorf("%w: %v", apiclient.ErrUndecided, err)
+	case apiclient.IsNotFound(err):
 		q.overlay.MarkAbsent(q.name)
 		q.onAnswer()
 		return none, nil
-	case IsForbidden(err), api.Unserved(err): // asking again would tell the same
+	case apiclient.IsForbidden(err), api.Unserved(err): // asking again would tell the same
 		q.onAnswer()
 		return none, err
 	case err != nil:
@@ -89,14 +91,14 @@ func fetchObject[T Object](ctx context.Context, o *observation, q objectQuery[T]
 	return found, nil
 }
 
-// listByIndex gets the objects that have a value in an index. since is the version of a list that the API server answered.
-func listByIndex[T Object](
-	ctx context.Context, o *observation, answered func(), m *Overlay[T], index string, values []string, call func(context.Context) (found []T, since string, err error),
+// listByKey gets the objects that have one of the keys. since is the version of a list that the API server answered.
+func listByKey[T cache.Object](
+	ctx context.Context, o *observation, answered func(), m *cache.Overlay[T], keys []string, call func(context.Context) (found []T, since string, err error),
 ) (found []T, since string, err error) {
 	if o.source != fromServer {
 		known := true
-		for _, value := range values {
-			some, ok := m.ByIndex(index, value)
+		for _, key := range keys {
+			some, ok := m.ByKey(key)
 			found, known = append(found, some...), known && ok
 		}
 		if known {
@@ -108,8 +110,19 @@ func listByIndex[T Object](
 		}
 	}
 	o.client.readCounts.live.Add(1)
-	if found, since, err = call(ctx); err == nil || IsForbidden(err) {
+	if found, since, err = call(ctx); err == nil || apiclient.IsForbidden(err) {
 		answered()
 	}
 	return found, since, err
+}
+
+// nilIfNotFound turns an object that does not exist into nil.
+func nilIfNotFound[T any](object *T, err error) (*T, error) {
+	if apiclient.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return object, nil
 }

@@ -18,6 +18,7 @@ import (
 	luaconfiguration "sluice.dev/sluice/lua_configuration"
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/kube"
+	"sluice.dev/sluice/pkg/kube/apiclient"
 	"sluice.dev/sluice/pkg/planner"
 	"sluice.dev/sluice/pkg/rollout"
 	"sluice.dev/sluice/pkg/script"
@@ -148,7 +149,7 @@ func (w *world) drive(name string, until rollout.State) *kube.Snapshot {
 		for range 50 {
 			d := planner.Plan(s.Seen, time.Now())
 			last = fmt.Sprint(d.Status.Sluice.State, " ", d.Status.Message, " ", d.Actions)
-			if err := w.step(s, d); outdated(err) || kube.IsGone(err) {
+			if err := w.step(s, d); outdated(err) || apiclient.IsGone(err) {
 				break
 			} else if err != nil {
 				w.t.Fatal(err)
@@ -167,7 +168,7 @@ func (w *world) drive(name string, until rollout.State) *kube.Snapshot {
 
 // outdated is what asks for another look: something has changed since, or the machine was too slow for what is made by a look.
 func outdated(err error) bool {
-	return kube.IsConflict(err) || errors.Is(err, context.DeadlineExceeded)
+	return apiclient.IsConflict(err) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // act takes one action, looking again while controllers keep changing the object.

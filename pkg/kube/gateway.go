@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -18,6 +17,7 @@ import (
 	"k8s.io/utils/lru"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/kube/apiclient"
 	"sluice.dev/sluice/pkg/rollout"
 	"sluice.dev/sluice/pkg/script"
 	"sluice.dev/sluice/pkg/traffic"
@@ -26,7 +26,7 @@ import (
 // gateway is one gateway object of a Rollout.
 type gateway struct {
 	ref      rollout.Ref
-	access   Access
+	access   apiclient.Access
 	resource schema.GroupVersionResource
 	client   dynamic.ResourceInterface // nil when the kind is not served
 	// confirmedLive: the object is as the API server answered it, and not as a watch has shown it.
@@ -42,7 +42,7 @@ type gateway struct {
 	// childKinds are the kinds of objects that the script may make beside this one, makes the resources that the API server serves them and policies as, and
 	// others all objects of them that are in the namespace; ingress is the script of an Ingress's class, orders the numbers that what is made needs.
 	childKinds       []script.GroupVersionKind
-	childResources   map[Kind]schema.GroupVersionResource
+	childResources   map[apiclient.Kind]schema.GroupVersionResource
 	namespaceObjects []*unstructured.Unstructured
 	ingressScript    *script.Source
 	orders           *script.Orders
@@ -128,18 +128,17 @@ func (g *gateway) digestInputs(rel traffic.Release, steps map[int32]traffic.Stra
 
 func (o *observation) readGateway(ctx context.Context, g *gateway) {
 	o.reads.Go(func() error {
-		of := Kind{g.ref.APIVersion, g.ref.Kind}
+		of := apiclient.Kind{APIVersion: g.ref.APIVersion, Name: g.ref.Kind}
 		found, err := o.resolveKind(ctx, of)
-		var unserved *UnservedError
 		switch {
-		case errors.As(err, &unserved):
+		case apiclient.IsUnservedKind(err):
 			g.confirmedLive = true
 			o.addProblem(routeUnserved(g.ref))
 			return nil
 		case err != nil:
 			return err
 		}
-		g.resource, g.access = found.GroupVersionResource, Access{Verb: "get", Group: found.Group, Resource: found.Resource, Name: g.ref.Name, Route: g.ref}
+		g.resource, g.access = found.GroupVersionResource, apiclient.Access{Verb: "get", Group: found.Group, Resource: found.Resource, Name: g.ref.Name, Route: g.ref}
 		if found.Namespaced {
 			g.access.Namespace = o.namespace
 		}
@@ -165,17 +164,17 @@ func (o *observation) readGateway(ctx context.Context, g *gateway) {
 }
 
 // resolveKind finds the resource of a kind.
-func (o *observation) resolveKind(ctx context.Context, of Kind) (Resource, error) {
+func (o *observation) resolveKind(ctx context.Context, of apiclient.Kind) (apiclient.Resource, error) {
 	if o.source == fromMemory && !o.client.kinds.IsCached(of) {
-		return Resource{}, errNotCached
+		return apiclient.Resource{}, errNotCached
 	}
-	return WithDeadline(ctx, func(ctx context.Context) (Resource, error) { return o.client.kinds.ResourceFor(ctx, of) })
+	return apiclient.WithDeadline(ctx, func(ctx context.Context) (apiclient.Resource, error) { return o.client.kinds.ResourceFor(ctx, of) })
 }
 
 func (o *observation) fetchGateway(ctx context.Context, g *gateway) (*unstructured.Unstructured, error) {
 	g.confirmedLive = false
 	return fetchObject(ctx, o, objectQuery[*unstructured.Unstructured]{
-		overlay: o.client.informers.ForGateway(g.resource), name: types.NamespacedName{Namespace: g.access.Namespace, Name: g.ref.Name}, expected: true, onAnswer: func() { g.confirmedLive = true },
+		overlay: o.client.informers.forGateway(g.resource), name: types.NamespacedName{Namespace: g.access.Namespace, Name: g.ref.Name}, expected: true, onAnswer: func() { g.confirmedLive = true },
 		call: func(ctx context.Context) (*unstructured.Unstructured, error) {
 			live, err := g.client.Get(ctx, g.ref.Name, metav1.GetOptions{})
 			return live, o.client.serverErrors.recordResult(g.resource, err, time.Now())
@@ -201,7 +200,7 @@ func gatewayOf(gateways []*gateway, ref rollout.Ref) *gateway {
 // applyRoute writes the rendering that was chosen; one that is no longer what would be rendered is refused.
 func (c *Client) applyRoute(ctx context.Context, g *gateway, a rollout.ApplyRoute, sure time.Time) error {
 	if g == nil || g.plan == nil || g.route.Steps[a.Step].Digest != a.Digest || a.Digest == "" {
-		return StaleAction(a)
+		return apiclient.StaleAction(a)
 	}
 	desired, beside, err := g.plan.DesiredObject(a.Step)
 	if err != nil {
@@ -210,7 +209,7 @@ func (c *Client) applyRoute(ctx context.Context, g *gateway, a rollout.ApplyRout
 	if g.plan.ReferencesChildren(a.Step) {
 		// Nobody who ends the release sees that the object is about to name what goes with it.
 		if g.route.Steps[a.Step].ChildrenMissing {
-			return StaleAction(a)
+			return apiclient.StaleAction(a)
 		}
 		if err := checkFence(ctx, sure, a); err != nil {
 			return err
@@ -236,7 +235,7 @@ func (c *Client) applyRoute(ctx context.Context, g *gateway, a rollout.ApplyRout
 // prepareRoute makes what the object will name in a step.
 func (c *Client) prepareRoute(ctx context.Context, g *gateway, a rollout.PrepareRoute, sure time.Time) error {
 	if g == nil || g.plan == nil || g.route.Steps[a.Step].Digest != a.Digest || a.Digest == "" {
-		return StaleAction(a)
+		return apiclient.StaleAction(a)
 	}
 	all, err := g.plan.ChildrenToPrepare(a.Step)
 	if err != nil {
@@ -247,14 +246,14 @@ func (c *Client) prepareRoute(ctx context.Context, g *gateway, a rollout.Prepare
 
 func (c *Client) clearRoute(ctx context.Context, g *gateway, a rollout.ClearRoute) error {
 	if g == nil || g.plan == nil || g.route.Shaped {
-		return StaleAction(a)
+		return apiclient.StaleAction(a)
 	}
 	return c.deleteChildren(ctx, g, a, g.plan.ReferencedChildren())
 }
 
 func (c *Client) restoreRoute(ctx context.Context, g *gateway, a rollout.RestoreRoute) error {
 	if g == nil || g.plan == nil {
-		return StaleAction(a)
+		return apiclient.StaleAction(a)
 	}
 	restored, err := g.plan.RestoredObject()
 	if err != nil {
@@ -296,7 +295,7 @@ func (c *Client) writeRoute(ctx context.Context, g *gateway, a rollout.Action, d
 	if releases {
 		kept, err := c.predictedDigest(ctx, g, desired, validation)
 		if err != nil {
-			return c.ActionError(a, g.updateAccess(), err)
+			return apiclient.ActionError(a, g.updateAccess(), err)
 		}
 		stamped = traffic.StampRendered(desired, kept)
 	}
@@ -305,7 +304,7 @@ func (c *Client) writeRoute(ctx context.Context, g *gateway, a rollout.Action, d
 		live, err = c.restampRoute(ctx, g, live, desired)
 	}
 	if err != nil {
-		return c.ActionError(a, g.updateAccess(), err)
+		return apiclient.ActionError(a, g.updateAccess(), err)
 	}
 	g.live, g.storedIn, g.confirmedLive = live, traffic.StoredIn(live), true
 	if stored != nil {
@@ -314,7 +313,7 @@ func (c *Client) writeRoute(ctx context.Context, g *gateway, a rollout.Action, d
 	return nil
 }
 
-func (g *gateway) updateAccess() Access {
+func (g *gateway) updateAccess() apiclient.Access {
 	on := g.access
 	on.Verb = "update"
 	return on
@@ -322,11 +321,11 @@ func (g *gateway) updateAccess() Access {
 
 func (c *Client) updateRoute(ctx context.Context, g *gateway, next *unstructured.Unstructured, options metav1.UpdateOptions) (*unstructured.Unstructured, error) {
 	options.FieldManager = api.FieldManager
-	live, err := WithDeadline(ctx, func(ctx context.Context) (*unstructured.Unstructured, error) {
+	live, err := apiclient.WithDeadline(ctx, func(ctx context.Context) (*unstructured.Unstructured, error) {
 		return g.client.Update(ctx, next, options)
 	})
 	if err == nil && len(options.DryRun) == 0 {
-		c.informers.ForGateway(g.resource).StoreAnswer(live)
+		c.informers.forGateway(g.resource).StoreAnswer(live)
 	}
 	return live, err
 }
@@ -362,6 +361,6 @@ func (c *Client) restampRoute(ctx context.Context, g *gateway, live, desired *un
 }
 
 func refusedRoute(a rollout.Action, route rollout.Ref, err error) error {
-	return &ProblemError{Cause: fmt.Errorf("%s: %w", a, err),
+	return &apiclient.ProblemError{Cause: fmt.Errorf("%s: %w", a, err),
 		Problem: rollout.Problem{Reason: rollout.ReasonRouteUnsupported, Route: route, Message: asSentence(err)}}
 }

@@ -9,6 +9,7 @@ import (
 
 	luaconfiguration "sluice.dev/sluice/lua_configuration"
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/kube/apiclient"
 	"sluice.dev/sluice/pkg/rollout"
 	"sluice.dev/sluice/pkg/script"
 )
@@ -131,7 +132,7 @@ func TestTheFirstGatewayObjectCarriesThePoliciesOfAService(t *testing.T) {
 	s.spec.Routing = append(s.spec.Routing, rollout.Routing{Service: "one", CanaryService: "one", Objects: s.spec.Routing[0].Objects})
 	s.spec.Routing[1].Objects = append(s.spec.Routing[1].Objects, s.spec.Routing[0].Objects...)
 	for _, ref := range s.routeRefs() {
-		s.gateways = append(s.gateways, &gateway{ref: ref, access: Access{Namespace: "shop"}})
+		s.gateways = append(s.gateways, &gateway{ref: ref, access: apiclient.Access{Namespace: "shop"}})
 	}
 	s.gateways = append(s.gateways, &gateway{ref: rollout.Ref{APIVersion: "kuma.io/v1alpha1", Kind: "TrafficRoute", Name: "web"}})
 	o := &observation{snapshot: s, client: &Client{opts: Options{Scripts: script.NewLibrary(luaconfiguration.FS, "")}}}

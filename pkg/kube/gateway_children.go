@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/kube/apiclient"
 	"sluice.dev/sluice/pkg/rollout"
 	"sluice.dev/sluice/pkg/script"
 	"sluice.dev/sluice/pkg/traffic"
@@ -25,7 +26,7 @@ func (o *observation) readChildren(ctx context.Context) error {
 		if !o.wanted[partRoutes] {
 			break
 		}
-		g.namespaceObjects, g.childResources = nil, map[Kind]schema.GroupVersionResource{}
+		g.namespaceObjects, g.childResources = nil, map[apiclient.Kind]schema.GroupVersionResource{}
 		if len(g.childKinds) > 0 && g.resource.Resource != "" && g.access.Namespace == "" {
 			o.addProblem(rollout.Problem{Reason: rollout.ReasonRouteUnsupported, Route: g.ref, Message: fmt.Sprintf(
 				"%s belongs to no namespace, so its script cannot create further objects: remove creates from its capabilities", g.ref)})
@@ -41,7 +42,7 @@ func (o *observation) readChildren(ctx context.Context) error {
 }
 
 func (o *observation) readChildKind(ctx context.Context, g *gateway, of script.GroupVersionKind) error {
-	made := Kind{of.APIVersion, of.Kind}
+	made := apiclient.Kind{APIVersion: of.APIVersion, Name: of.Kind}
 	found, err := o.resolveKind(ctx, made)
 	if err != nil {
 		return fmt.Errorf("look for what %s may make: %w", g.ref, err)
@@ -49,7 +50,7 @@ func (o *observation) readChildKind(ctx context.Context, g *gateway, of script.G
 	g.childResources[made] = found.GroupVersionResource
 	all, live, err := o.listObjects(ctx, found.GroupVersionResource, o.namespace)
 	if err != nil {
-		return o.reportUnreadable(found.GroupVersionResource, Access{Verb: "list", Namespace: o.namespace, Route: g.ref, Child: true}, true, err)
+		return o.reportUnreadable(found.GroupVersionResource, apiclient.Access{Verb: "list", Namespace: o.namespace, Route: g.ref, Child: true}, true, err)
 	}
 	g.namespaceObjects, g.confirmedLive = append(g.namespaceObjects, all...), g.confirmedLive && live
 	return nil
@@ -57,7 +58,7 @@ func (o *observation) readChildKind(ctx context.Context, g *gateway, of script.G
 
 // listObjects are the objects of a resource in a namespace, "" for those that belong to none. live: the API server has answered them, and no watch.
 func (o *observation) listObjects(ctx context.Context, gvr schema.GroupVersionResource, namespace string) (found []*unstructured.Unstructured, live bool, err error) {
-	m := o.client.informers.ForGateway(gvr)
+	m := o.client.informers.forGateway(gvr)
 	if o.source != fromServer {
 		if found, known := m.ListNamespace(namespace); known {
 			o.client.readCounts.watched.Add(1)
@@ -68,7 +69,7 @@ func (o *observation) listObjects(ctx context.Context, gvr schema.GroupVersionRe
 		}
 	}
 	o.client.readCounts.live.Add(1)
-	list, err := WithDeadline(ctx, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
+	list, err := apiclient.WithDeadline(ctx, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
 		return o.client.objects.Resource(gvr).Namespace(namespace).List(ctx, metav1.ListOptions{})
 	})
 	if err = o.client.serverErrors.recordResult(gvr, err, time.Now()); err != nil {
@@ -83,15 +84,15 @@ func (o *observation) listObjects(ctx context.Context, gvr schema.GroupVersionRe
 
 // childResource is where objects of the kind of another one are written to.
 func (c *Client) childResource(ctx context.Context, g *gateway, u *unstructured.Unstructured) (schema.GroupVersionResource, dynamic.ResourceInterface, error) {
-	found, err := c.kinds.ResourceFor(ctx, Kind{u.GetAPIVersion(), u.GetKind()})
+	found, err := c.kinds.ResourceFor(ctx, apiclient.Kind{APIVersion: u.GetAPIVersion(), Name: u.GetKind()})
 	if err != nil {
 		return schema.GroupVersionResource{}, nil, err
 	}
 	return found.GroupVersionResource, c.objects.Resource(found.GroupVersionResource).Namespace(g.access.Namespace), nil
 }
 
-func (g *gateway) childAccess(verb string, gvr schema.GroupVersionResource, u *unstructured.Unstructured) Access {
-	return Access{Verb: verb, Group: gvr.Group, Resource: gvr.Resource, Namespace: g.access.Namespace, Name: u.GetName(), Route: g.ref, Child: true}
+func (g *gateway) childAccess(verb string, gvr schema.GroupVersionResource, u *unstructured.Unstructured) apiclient.Access {
+	return apiclient.Access{Verb: verb, Group: gvr.Group, Resource: gvr.Resource, Namespace: g.access.Namespace, Name: u.GetName(), Route: g.ref, Child: true}
 }
 
 // applyChildren creates or updates objects beside the gateway object. What is created is so while the look at the world is recent, or never.
@@ -111,9 +112,9 @@ func (c *Client) applyChildren(ctx context.Context, g *gateway, a rollout.Action
 		}
 		written, err := put(ctx, client, u, a, sure)
 		if err != nil {
-			return c.ActionError(a, g.childAccess(verb, gvr, u), err)
+			return apiclient.ActionError(a, g.childAccess(verb, gvr, u), err)
 		}
-		c.informers.ForGateway(gvr).StoreAnswer(written)
+		c.informers.forGateway(gvr).StoreAnswer(written)
 		g.replaceChild(written, written)
 	}
 	return nil
@@ -125,13 +126,13 @@ func createChild(ctx context.Context, client dynamic.ResourceInterface, u *unstr
 	}
 	ctx, cancel := withFenceDeadline(ctx, sure)
 	defer cancel()
-	return WithDeadline(ctx, func(ctx context.Context) (*unstructured.Unstructured, error) {
+	return apiclient.WithDeadline(ctx, func(ctx context.Context) (*unstructured.Unstructured, error) {
 		return client.Create(ctx, traffic.StampCreation(u, time.Now()), metav1.CreateOptions{FieldManager: api.FieldManager, FieldValidation: metav1.FieldValidationStrict})
 	})
 }
 
 func updateChild(ctx context.Context, client dynamic.ResourceInterface, u *unstructured.Unstructured, _ rollout.Action, _ time.Time) (*unstructured.Unstructured, error) {
-	return WithDeadline(ctx, func(ctx context.Context) (*unstructured.Unstructured, error) {
+	return apiclient.WithDeadline(ctx, func(ctx context.Context) (*unstructured.Unstructured, error) {
 		return client.Update(ctx, u, metav1.UpdateOptions{FieldManager: api.FieldManager, FieldValidation: metav1.FieldValidationStrict})
 	})
 }
@@ -159,13 +160,13 @@ func (c *Client) deleteChildren(ctx context.Context, g *gateway, a rollout.Actio
 		if err != nil {
 			return fmt.Errorf("%s: %w", a, err)
 		}
-		_, err = WithDeadline(ctx, func(ctx context.Context) (any, error) {
+		_, err = apiclient.WithDeadline(ctx, func(ctx context.Context) (any, error) {
 			return nil, client.Delete(ctx, u.GetName(), exactDeleteOptions(u, metav1.DeletePropagationBackground))
 		})
-		if err != nil && !IsNotFound(err) {
-			return c.ActionError(a, g.childAccess("delete", gvr, u), err)
+		if err != nil && !apiclient.IsNotFound(err) {
+			return apiclient.ActionError(a, g.childAccess("delete", gvr, u), err)
 		}
-		g.replaceChild(u, afterDeletion(c.informers.ForGateway(gvr), u, false))
+		g.replaceChild(u, afterDeletion(c.informers.forGateway(gvr), u, false))
 	}
 	return nil
 }

@@ -2,12 +2,12 @@ package kube
 
 import (
 	"context"
-	"errors"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"sluice.dev/sluice/pkg/kube/apiclient"
 	"sluice.dev/sluice/pkg/script"
 	"sluice.dev/sluice/pkg/traffic"
 )
@@ -17,7 +17,9 @@ import (
 const annotationDefaultClass = "ingressclass.kubernetes.io/is-default-class"
 
 // ingressClasses is the kind IngressClass.
-func ingressClasses() Kind { return Kind{"networking.k8s.io/v1", "IngressClass"} }
+func ingressClasses() apiclient.Kind {
+	return apiclient.Kind{APIVersion: "networking.k8s.io/v1", Name: "IngressClass"}
+}
 
 // readClasses reads the class of each object whose script is for certain Ingress controllers.
 func (o *observation) readClasses(ctx context.Context) error {
@@ -44,28 +46,27 @@ func (o *observation) readClasses(ctx context.Context) error {
 func (o *observation) readClass(ctx context.Context, name string) (*script.IngressClass, error) {
 	class := &script.IngressClass{Name: name}
 	found, err := o.resolveKind(ctx, ingressClasses())
-	var unserved *UnservedError
-	if errors.As(err, &unserved) {
+	if apiclient.IsUnservedKind(err) {
 		return class, nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	on := types.NamespacedName{Name: name}
-	u, known := o.client.informers.ForGateway(found.GroupVersionResource).GetObject(on)
+	u, known := o.client.informers.forGateway(found.GroupVersionResource).GetObject(on)
 	switch {
 	case name == "":
 		u, err = o.defaultClass(ctx, found.GroupVersionResource)
 	case !known:
 		u, err = o.fetchIfReadable(ctx, ingressClasses(), on)
 	default:
-		o.snapshot.addDependency(trackedItem{WatchedKind{GroupVersionResource: found.GroupVersionResource}.ItemKind(), on.String()}, u)
+		o.snapshot.addDependency(trackedItem{watchedKind{GroupVersionResource: found.GroupVersionResource}.itemKind(), on.String()}, u)
 	}
 	if u == nil || err != nil {
 		return class, err
 	}
 	if name == "" {
-		o.snapshot.addDependency(trackedItem{WatchedKind{GroupVersionResource: found.GroupVersionResource}.ItemKind(), types.NamespacedName{Name: u.GetName()}.String()}, u)
+		o.snapshot.addDependency(trackedItem{watchedKind{GroupVersionResource: found.GroupVersionResource}.itemKind(), types.NamespacedName{Name: u.GetName()}.String()}, u)
 	}
 	class.Name, class.Default = u.GetName(), name == ""
 	class.Controller, _, _ = unstructured.NestedString(u.Object, "spec", "controller")
@@ -75,10 +76,10 @@ func (o *observation) readClass(ctx context.Context, name string) (*script.Ingre
 // defaultClass returns the class that the API server gives a canary Ingress that names none: the newest of the default classes. It returns nil
 // when the cluster has none, or when the executor may not list them.
 func (o *observation) defaultClass(ctx context.Context, gvr schema.GroupVersionResource) (*unstructured.Unstructured, error) {
-	all, known := o.client.informers.ForGateway(gvr).ListNamespace("")
+	all, known := o.client.informers.forGateway(gvr).ListNamespace("")
 	if !known {
 		var err error
-		if all, _, err = o.listObjects(ctx, gvr, ""); IsForbidden(err) {
+		if all, _, err = o.listObjects(ctx, gvr, ""); apiclient.IsForbidden(err) {
 			return nil, nil
 		} else if err != nil {
 			return nil, err

@@ -2,7 +2,6 @@ package kube
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"sluice.dev/sluice/pkg/kube/apiclient"
 )
 
 // This file reads what the gateways of a route support: a controller may take a route with a filter that it cannot carry out, and then refuse
@@ -88,12 +88,12 @@ func parentGateways(route *unstructured.Unstructured, namespace string) (all []p
 
 // gatewayOf reads a Gateway and its class. Each is nil when it does not exist, or may not be read.
 func (o *observation) gatewayOf(ctx context.Context, name types.NamespacedName) (gateway, class *unstructured.Unstructured, err error) {
-	gateway, err = o.fetchIfReadable(ctx, Kind{gatewayAPI + "/v1", "Gateway"}, name)
+	gateway, err = o.fetchIfReadable(ctx, apiclient.Kind{APIVersion: gatewayAPI + "/v1", Name: "Gateway"}, name)
 	if gateway == nil || err != nil {
 		return nil, nil, err
 	}
 	of, _, _ := unstructured.NestedString(gateway.Object, "spec", "gatewayClassName")
-	class, err = o.fetchIfReadable(ctx, Kind{gatewayAPI + "/v1", "GatewayClass"}, types.NamespacedName{Name: of})
+	class, err = o.fetchIfReadable(ctx, apiclient.Kind{APIVersion: gatewayAPI + "/v1", Name: "GatewayClass"}, types.NamespacedName{Name: of})
 	return gateway, class, err
 }
 
@@ -147,35 +147,34 @@ func supportedFeatures(class *unstructured.Unstructured) []string {
 }
 
 // fetchIfReadable reads an object that a route depends on. It returns nil if the object does not exist, or if the executor cannot read it.
-func (o *observation) fetchIfReadable(ctx context.Context, of Kind, name types.NamespacedName) (*unstructured.Unstructured, error) {
+func (o *observation) fetchIfReadable(ctx context.Context, of apiclient.Kind, name types.NamespacedName) (*unstructured.Unstructured, error) {
 	u, err := o.fetchDependency(ctx, of, name)
-	if IsForbidden(err) || isLasting(err) {
+	if apiclient.IsForbidden(err) || isLasting(err) {
 		return nil, nil
 	}
 	return u, err
 }
 
 // fetchDependency reads an object that a route depends on; nil when there is none.
-func (o *observation) fetchDependency(ctx context.Context, of Kind, name types.NamespacedName) (*unstructured.Unstructured, error) {
+func (o *observation) fetchDependency(ctx context.Context, of apiclient.Kind, name types.NamespacedName) (*unstructured.Unstructured, error) {
 	found, err := o.resolveKind(ctx, of)
-	var unserved *UnservedError
-	if errors.As(err, &unserved) {
+	if apiclient.IsUnservedKind(err) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	u, err := fetchObject(ctx, o, objectQuery[*unstructured.Unstructured]{
-		overlay: o.client.informers.ForGateway(found.GroupVersionResource), name: name, onAnswer: func() {},
+		overlay: o.client.informers.forGateway(found.GroupVersionResource), name: name, onAnswer: func() {},
 		call: func(ctx context.Context) (*unstructured.Unstructured, error) {
-			return WithDeadline(ctx, func(ctx context.Context) (*unstructured.Unstructured, error) {
+			return apiclient.WithDeadline(ctx, func(ctx context.Context) (*unstructured.Unstructured, error) {
 				u, err := o.client.objects.Resource(found.GroupVersionResource).Namespace(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{})
 				return u, o.client.serverErrors.recordResult(found.GroupVersionResource, err, time.Now())
 			})
 		},
 	})
 	if err == nil {
-		o.snapshot.addDependency(trackedItem{WatchedKind{GroupVersionResource: found.GroupVersionResource}.ItemKind(), name.String()}, u)
+		o.snapshot.addDependency(trackedItem{watchedKind{GroupVersionResource: found.GroupVersionResource}.itemKind(), name.String()}, u)
 	}
 	return u, err
 }
@@ -187,7 +186,7 @@ func (s *Snapshot) addDependency(on trackedItem, u *unstructured.Unstructured) {
 }
 
 // addListDependency notes all objects of a kind and a namespace that a route depends on.
-func (s *Snapshot) addListDependency(of WatchedKind, namespace string, all []*unstructured.Unstructured) {
+func (s *Snapshot) addListDependency(of watchedKind, namespace string, all []*unstructured.Unstructured) {
 	s.setDependency(of.namespaceItem(namespace), fingerprintsOf(all))
 }
 

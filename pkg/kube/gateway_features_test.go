@@ -15,7 +15,7 @@ import (
 // again when the watch shows the new one.
 func TestARolloutIsLookedAtAgainWhenTheClassOfItsGatewayChanges(t *testing.T) {
 	t.Parallel()
-	classes := WatchedKind{GroupVersionResource: schema.GroupVersionResource{Group: gatewayAPI, Version: "v1", Resource: "gatewayclasses"}}
+	classes := watchedKind{GroupVersionResource: schema.GroupVersionResource{Group: gatewayAPI, Version: "v1", Resource: "gatewayclasses"}}
 	class := func(version string) *unstructured.Unstructured {
 		u := &unstructured.Unstructured{}
 		u.SetName("edge")
@@ -23,13 +23,13 @@ func TestARolloutIsLookedAtAgainWhenTheClassOfItsGatewayChanges(t *testing.T) {
 		return u
 	}
 	s := &Snapshot{rollout: &api.Rollout{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}}
-	s.addDependency(trackedItem{classes.ItemKind(), types.NamespacedName{Name: "edge"}.String()}, class("1"))
+	s.addDependency(trackedItem{classes.itemKind(), types.NamespacedName{Name: "edge"}.String()}, class("1"))
 
 	var moved []types.NamespacedName
 	r := newChangeTracker()
 	r.startTracking(func(name types.NamespacedName) { moved = append(moved, name) })
 	r.putVersions(s.rolloutKey(), s.itemVersions())
-	of := itemOf(classes.ItemKind(), class("2"))
+	of := itemOf(classes.itemKind(), class("2"))
 	r.notifyRollouts(of)
 	if len(moved) != 1 || moved[0] != s.rolloutKey() {
 		t.Errorf("a change of the class has %v looked at", moved)

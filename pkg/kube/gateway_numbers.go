@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/kube/apiclient"
 	"sluice.dev/sluice/pkg/rollout"
 	"sluice.dev/sluice/pkg/traffic"
 )
@@ -100,11 +101,11 @@ func (c *Client) takeNumber(ctx context.Context, g *gateway, a rollout.Action, u
 
 // borneNumbers are the numbers that the objects of a class bear, and which objects of any class there are.
 func (c *Client) borneNumbers(ctx context.Context, g *gateway, a rollout.Action, gvr schema.GroupVersionResource, class, annotation string) (borne map[int]bool, there map[string]bool, err error) {
-	list, err := WithDeadline(ctx, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
+	list, err := apiclient.WithDeadline(ctx, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
 		return c.objects.Resource(gvr).List(ctx, metav1.ListOptions{})
 	})
 	if err != nil {
-		return nil, nil, c.ActionError(a, Access{Verb: "list", Group: gvr.Group, Resource: gvr.Resource, Route: g.ref}, err)
+		return nil, nil, apiclient.ActionError(a, apiclient.Access{Verb: "list", Group: gvr.Group, Resource: gvr.Resource, Route: g.ref}, err)
 	}
 	borne, there = map[int]bool{}, map[string]bool{}
 	for i := range list.Items {
@@ -146,7 +147,7 @@ func (c *Client) changeNumbers(ctx context.Context, g *gateway, a rollout.Action
 	name := numbersPrefix + class
 	again := func(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
 	err := retry.OnError(contentionBackoff(), again, func() error {
-		cm, err := WithDeadline(ctx, func(ctx context.Context) (*corev1.ConfigMap, error) {
+		cm, err := apiclient.WithDeadline(ctx, func(ctx context.Context) (*corev1.ConfigMap, error) {
 			return nilIfNotFound(client.Get(ctx, name, metav1.GetOptions{}))
 		})
 		if err != nil {
@@ -168,7 +169,7 @@ func (c *Client) changeNumbers(ctx context.Context, g *gateway, a rollout.Action
 		if next.Data, err = encodeNumbers(held); err != nil {
 			return err
 		}
-		_, err = WithDeadline(ctx, func(ctx context.Context) (*corev1.ConfigMap, error) {
+		_, err = apiclient.WithDeadline(ctx, func(ctx context.Context) (*corev1.ConfigMap, error) {
 			if !exists {
 				return client.Create(ctx, next, metav1.CreateOptions{FieldManager: api.FieldManager})
 			}
@@ -176,13 +177,13 @@ func (c *Client) changeNumbers(ctx context.Context, g *gateway, a rollout.Action
 		})
 		return err
 	})
-	if _, ok := ProblemOf(err); ok || err == nil {
+	if _, ok := apiclient.ProblemOf(err); ok || err == nil {
 		return err
 	}
-	if IsNotFound(err) {
+	if apiclient.IsNotFound(err) {
 		return refusedRoute(a, g.ref, fmt.Errorf("the numbers of class %s are kept in namespace %s, which does not exist; create it: kubectl create namespace %s", class, api.Namespace, api.Namespace))
 	}
-	return c.ActionError(a, Access{Verb: "update", Resource: "configmaps", Namespace: api.Namespace, Name: name}, err)
+	return apiclient.ActionError(a, apiclient.Access{Verb: "update", Resource: "configmaps", Namespace: api.Namespace, Name: name}, err)
 }
 
 // decodeNumbers reads who has which number. What is none is left out: it says nothing.

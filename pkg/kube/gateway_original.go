@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/kube/apiclient"
 	"sluice.dev/sluice/pkg/rollout"
 	"sluice.dev/sluice/pkg/traffic"
 )
@@ -48,8 +49,8 @@ func (o *observation) storeGateway(ctx context.Context, g *gateway, live *unstru
 	})
 }
 
-func (g *gateway) revisionAccess(verb, name string) Access {
-	return Access{Verb: verb, Group: appsv1.GroupName, Resource: revisions, Namespace: cmp.Or(g.access.Namespace, api.Namespace), Name: name}
+func (g *gateway) revisionAccess(verb, name string) apiclient.Access {
+	return apiclient.Access{Verb: verb, Group: appsv1.GroupName, Resource: revisions, Namespace: cmp.Or(g.access.Namespace, api.Namespace), Name: name}
 }
 
 // storeOriginal makes sure that the original is there under its name, which stands for its content.
@@ -67,11 +68,11 @@ func (c *Client) storeOriginal(ctx context.Context, g *gateway, a rollout.Action
 		Data: runtime.RawExtension{Raw: stored.Data}, Revision: 1,
 	}
 	on := g.revisionAccess("create", stored.Name)
-	_, err := WithDeadline(ctx, func(ctx context.Context) (*appsv1.ControllerRevision, error) {
+	_, err := apiclient.WithDeadline(ctx, func(ctx context.Context) (*appsv1.ControllerRevision, error) {
 		return c.apps.ControllerRevisions(on.Namespace).Create(ctx, created, metav1.CreateOptions{FieldManager: api.FieldManager})
 	})
 	switch {
-	case IsNotFound(err) && g.access.Namespace == "":
+	case apiclient.IsNotFound(err) && g.access.Namespace == "":
 		return refusedRoute(a, g.ref, fmt.Errorf("the original of %s is too large for its annotations, and namespace %s, in which it would be kept, does not exist; create it: kubectl create namespace %[2]s",
 			g.ref, on.Namespace))
 	case err == nil || !apierrors.IsAlreadyExists(err):
@@ -83,7 +84,7 @@ func (c *Client) storeOriginal(ctx context.Context, g *gateway, a rollout.Action
 // checkStored refuses to rely on an object that bears the name of an original and is none.
 func (c *Client) checkStored(ctx context.Context, g *gateway, a rollout.Action, stored *traffic.Stored) error {
 	on := g.revisionAccess("get", stored.Name)
-	there, err := WithDeadline(ctx, func(ctx context.Context) (*appsv1.ControllerRevision, error) {
+	there, err := apiclient.WithDeadline(ctx, func(ctx context.Context) (*appsv1.ControllerRevision, error) {
 		return c.apps.ControllerRevisions(on.Namespace).Get(ctx, stored.Name, metav1.GetOptions{})
 	})
 	if err != nil {
@@ -114,7 +115,7 @@ func (c *Client) restoreStored(ctx context.Context, g *gateway, a rollout.Action
 func (c *Client) dropOriginals(ctx context.Context, g *gateway, a rollout.Action) error {
 	on := g.revisionAccess("list", "")
 	client := c.apps.ControllerRevisions(on.Namespace)
-	list, err := WithDeadline(ctx, func(ctx context.Context) (*appsv1.ControllerRevisionList, error) {
+	list, err := apiclient.WithDeadline(ctx, func(ctx context.Context) (*appsv1.ControllerRevisionList, error) {
 		return client.List(ctx, metav1.ListOptions{LabelSelector: labels.Set{api.LabelOriginalOf: string(g.live.GetUID())}.String()})
 	})
 	if err != nil {
@@ -122,19 +123,19 @@ func (c *Client) dropOriginals(ctx context.Context, g *gateway, a rollout.Action
 	}
 	for i := range list.Items {
 		stored := &list.Items[i]
-		_, err := WithDeadline(ctx, func(ctx context.Context) (any, error) {
+		_, err := apiclient.WithDeadline(ctx, func(ctx context.Context) (any, error) {
 			return nil, client.Delete(ctx, stored.Name, exactDeleteOptions(stored, metav1.DeletePropagationBackground))
 		})
-		if err != nil && !IsNotFound(err) {
+		if err != nil && !apiclient.IsNotFound(err) {
 			return c.onRevision(a, g.revisionAccess("delete", stored.Name), err)
 		}
 	}
 	return nil
 }
 
-func (c *Client) onRevision(a rollout.Action, on Access, err error) error {
+func (c *Client) onRevision(a rollout.Action, on apiclient.Access, err error) error {
 	if err == nil {
 		return nil
 	}
-	return c.ActionError(a, on, err)
+	return apiclient.ActionError(a, on, err)
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"sluice.dev/sluice/pkg/kube/apiclient"
 	"sluice.dev/sluice/pkg/script"
 	"sluice.dev/sluice/pkg/traffic"
 )
@@ -27,7 +28,7 @@ func (o *observation) readBackends(ctx context.Context) error {
 				if !slices.Contains(routing.Objects, g.ref) || !leadsTo(g.live.Object["spec"], of, routing.Service, routing.CanaryService) {
 					continue
 				}
-				u, known, err := o.fetchForStep(ctx, g, Kind{of.APIVersion, of.Kind}, types.NamespacedName{Namespace: o.namespace, Name: routing.CanaryService})
+				u, known, err := o.fetchForStep(ctx, g, apiclient.Kind{APIVersion: of.APIVersion, Name: of.Kind}, types.NamespacedName{Namespace: o.namespace, Name: routing.CanaryService})
 				if err != nil {
 					return err
 				}
@@ -42,7 +43,7 @@ func (o *observation) readBackends(ctx context.Context) error {
 
 // fetchForStep reads an object that a step of a gateway object needs. u is nil if the object does not exist. known is false if the executor cannot read the object: the
 // planner then holds steps of the gateway object, and still restores it.
-func (o *observation) fetchForStep(ctx context.Context, g *gateway, of Kind, name types.NamespacedName) (u *unstructured.Unstructured, known bool, err error) {
+func (o *observation) fetchForStep(ctx context.Context, g *gateway, of apiclient.Kind, name types.NamespacedName) (u *unstructured.Unstructured, known bool, err error) {
 	u, err = o.fetchDependency(ctx, of, name)
 	if err == nil {
 		return u, true, nil
@@ -51,7 +52,7 @@ func (o *observation) fetchForStep(ctx context.Context, g *gateway, of Kind, nam
 	if unknown != nil {
 		return nil, false, unknown
 	}
-	on := Access{Verb: "get", Namespace: name.Namespace, Name: name.Name, Route: g.ref, ReadOnly: true}
+	on := apiclient.Access{Verb: "get", Namespace: name.Namespace, Name: name.Name, Route: g.ref, ReadOnly: true}
 	return nil, false, o.reportUnreadable(found.GroupVersionResource, on, false, err)
 }
 

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/kube/apiclient"
 	"sluice.dev/sluice/pkg/script"
 	"sluice.dev/sluice/pkg/traffic"
 )
@@ -35,8 +36,8 @@ type policyAnswer struct {
 
 // policyResource is a served kind of policies and its resource.
 type policyResource struct {
-	Kind
-	Resource
+	apiclient.Kind
+	apiclient.Resource
 	// copied: a release copies the policies of that kind.
 	copied bool
 }
@@ -74,7 +75,7 @@ func (c *Client) policyResources(ctx context.Context, fresh time.Duration, memor
 
 // servedPolicies asks the API server which kinds of policies it serves.
 func (c *Client) servedPolicies(ctx context.Context) (all []policyResource, err error) {
-	groups, err := WithDeadline(ctx, func(ctx context.Context) (groups metav1.APIGroupList, err error) { // no policy is in the core group
+	groups, err := apiclient.WithDeadline(ctx, func(ctx context.Context) (groups metav1.APIGroupList, err error) { // no policy is in the core group
 		err = c.discovery.RESTClient().Get().AbsPath("/apis").Do(ctx).Into(&groups)
 		return groups, err
 	})
@@ -88,7 +89,7 @@ func (c *Client) servedPolicies(ctx context.Context) (all []policyResource, err 
 			return nil, err
 		}
 		if is && found.Namespaced {
-			all = append(all, policyResource{Kind{found.GroupVersion().String(), of.Kind}, found, i < len(copied)})
+			all = append(all, policyResource{apiclient.Kind{APIVersion: found.GroupVersion().String(), Name: of.Kind}, found, i < len(copied)})
 		}
 	}
 	return all, nil
@@ -144,7 +145,7 @@ func (o *observation) readPolicies(ctx context.Context) error {
 			switch {
 			case len(g.carries) == 0:
 			case err != nil: // the executor sees the gateway object, and can restore it without the policies
-				on := Access{Verb: "list", Namespace: o.namespace, Route: g.ref, Child: true}
+				on := apiclient.Access{Verb: "list", Namespace: o.namespace, Route: g.ref, Child: true}
 				if err := o.reportUnreadable(of.GroupVersionResource, on, false, err); err != nil {
 					return err
 				}
@@ -153,7 +154,7 @@ func (o *observation) readPolicies(ctx context.Context) error {
 				g.policies, g.policiesLive = append(g.policies, g.attachedPolicies(all)...), g.policiesLive && live
 			}
 		}
-		o.snapshot.addListDependency(WatchedKind{GroupVersionResource: of.GroupVersionResource}, o.namespace, all)
+		o.snapshot.addListDependency(watchedKind{GroupVersionResource: of.GroupVersionResource}, o.namespace, all)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/kube/apiclient"
 	"sluice.dev/sluice/pkg/rollout"
 	"sluice.dev/sluice/pkg/script"
 )
@@ -30,7 +31,7 @@ func (o *observation) readNamedObjects(ctx context.Context) error {
 
 // read is an object that was looked for.
 type read struct {
-	Kind
+	apiclient.Kind
 	types.NamespacedName
 }
 
@@ -40,7 +41,7 @@ func (o *observation) readNamedBy(ctx context.Context, g *gateway, by *unstructu
 	for _, of := range g.readKinds {
 		of = of.For(g.ref.APIVersion)
 		for _, named := range of.Named(by.Object["spec"], by.GetNamespace()) {
-			one := read{Kind{of.APIVersion, of.Kind}, types.NamespacedName(named)}
+			one := read{apiclient.Kind{APIVersion: of.APIVersion, Name: of.Kind}, types.NamespacedName(named)}
 			if seen[one] {
 				continue
 			}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/lru"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/kube/apiclient"
 	"sluice.dev/sluice/pkg/rollout"
 	"sluice.dev/sluice/pkg/script"
 	"sluice.dev/sluice/pkg/traffic"
@@ -106,19 +107,19 @@ func TestAProblemOfAWriteNamesItsRoute(t *testing.T) {
 	lane := rollout.Ref{APIVersion: "example.com/v1", Kind: "Lane", Name: "web"}
 	lanes := schema.GroupResource{Group: "example.com", Resource: "lanes"}
 	action := rollout.RestoreRoute{Object: lane}
-	on := Access{Verb: "update", Group: "example.com", Resource: "lanes", Namespace: "shop", Name: "web", Route: lane}
+	on := apiclient.Access{Verb: "update", Group: "example.com", Resource: "lanes", Namespace: "shop", Name: "web", Route: lane}
 	cases := map[string]struct {
 		err    error
 		reason api.Reason
 	}{
-		"what the API server cannot take": {(&Client{}).ActionError(action, on, apierrors.NewInvalid(schema.GroupKind{Kind: "Lane"}, "web", nil)), rollout.ReasonRouteRejected},
-		"a missing permission":            {(&Client{}).ActionError(action, on, apierrors.NewForbidden(lanes, "web", errors.New("no"))), rollout.ReasonForbidden},
+		"what the API server cannot take": {apiclient.ActionError(action, on, apierrors.NewInvalid(schema.GroupKind{Kind: "Lane"}, "web", nil)), rollout.ReasonRouteRejected},
+		"a missing permission":            {apiclient.ActionError(action, on, apierrors.NewForbidden(lanes, "web", errors.New("no"))), rollout.ReasonForbidden},
 		"an original that is lost":        {refusedRoute(action, lane, errors.New("lost")), rollout.ReasonRouteUnsupported},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p, ok := ProblemOf(fmt.Errorf("act: %w", c.err))
+			p, ok := apiclient.ProblemOf(fmt.Errorf("act: %w", c.err))
 			if diff := cmp.Diff([]any{true, lane, c.reason}, []any{ok, p.Route, p.Reason}); diff != "" {
 				t.Errorf("the problem differs (-want +got):\n%s", diff)
 			}
@@ -170,5 +171,17 @@ func TestALookKnowsWhatStandsBesideTheObjectAndWhatItsGatewaySupports(t *testing
 	look()
 	if len(asked) != 4 || len(asked[3].Reads) != 1 {
 		t.Errorf("after a change of what the object names the script was asked %d times", len(asked))
+	}
+}
+
+// Who grants a kind of which objects are made beside others is told all that needs.
+func TestWhatMayNotBeMadeIsToldWithAllThatMakingTakes(t *testing.T) {
+	t.Parallel()
+	err := apierrors.NewForbidden(schema.GroupResource{Group: "example.com", Resource: "lanes"}, "web",
+		errors.New(`User "sluice" cannot create resource "lanes" in API group "example.com" in the namespace "shop"`))
+	g := &gateway{ref: rollout.Ref{APIVersion: "example.com/v1", Kind: "Lane", Name: "web"}}
+	on := g.childAccess("create", schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "lanes"}, &unstructured.Unstructured{Object: map[string]any{}})
+	if got := apiclient.ForbiddenProblem(on, err).Message; !strings.Contains(got, `verbs: ["create", "update", "delete"]`) {
+		t.Errorf("the message is %q", got)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"sluice.dev/sluice/pkg/kube/apiclient"
 	"sluice.dev/sluice/pkg/rollout"
 	"sluice.dev/sluice/pkg/traffic"
 )
@@ -77,16 +78,16 @@ func (o *observation) readPoliciesOf(ctx context.Context, of policyResource) (al
 		return nil, errNotCached
 	}
 	o.client.readCounts.live.Add(1)
-	list, err := WithDeadline(ctx, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
+	list, err := apiclient.WithDeadline(ctx, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
 		return o.client.objects.Resource(of.GroupVersionResource).Namespace(o.namespace).List(ctx, metav1.ListOptions{})
 	})
 	fresh := uncopiedTTL
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
-	case IsNotFound(err): // its CustomResourceDefinition was deleted meanwhile
+	case apiclient.IsNotFound(err): // its CustomResourceDefinition was deleted meanwhile
 		o.client.kinds.InvalidateKind(of.Kind)
-	case err != nil && !IsForbidden(err):
+	case err != nil && !apiclient.IsForbidden(err):
 		fresh = needErrorTTL
 	case err == nil:
 		for i := range list.Items {

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/kube/apiclient"
 	"sluice.dev/sluice/pkg/rollout"
 )
 
@@ -47,7 +48,7 @@ func historyRequest(r *rest.Request, namespace, name string) *rest.Request {
 // is taken away.
 func (c *Client) GetHistory(ctx context.Context, of HistoryObjects, epoch int64) (*api.RolloutHistory, error) {
 	on := of.accessTo("get", epoch)
-	h, err := WithDeadline(ctx, func(ctx context.Context) (*api.RolloutHistory, error) {
+	h, err := apiclient.WithDeadline(ctx, func(ctx context.Context) (*api.RolloutHistory, error) {
 		h := &api.RolloutHistory{}
 		return h, c.rollouts.Get().AbsPath("/apis", api.Group, api.V1alpha1, "namespaces", on.Namespace, historyResource, on.Name).Do(ctx).Into(h)
 	})
@@ -58,7 +59,7 @@ func (c *Client) GetHistory(ctx context.Context, of HistoryObjects, epoch int64)
 	case string(of.rollout.UID):
 		return h, nil
 	case "":
-		return nil, &ProblemError{Cause: errForeignHistory, Problem: rollout.Problem{Message: fmt.Sprintf(
+		return nil, &apiclient.ProblemError{Cause: errForeignHistory, Problem: rollout.Problem{Message: fmt.Sprintf(
 			"Release %d is not recorded: an object that Sluice did not make has the name of its record; delete it: kubectl delete rollouthistory %s -n %s", epoch, on.Name, on.Namespace)}}
 	}
 	if err := c.deleteHistory(ctx, h); err != nil {
@@ -75,7 +76,7 @@ func (c *Client) CreateHistory(ctx context.Context, of HistoryObjects, status ap
 	if err != nil {
 		return nil, fmt.Errorf("encode the record %s: %w", on.Name, err)
 	}
-	created, err := WithDeadline(ctx, func(ctx context.Context) (*api.RolloutHistory, error) {
+	created, err := apiclient.WithDeadline(ctx, func(ctx context.Context) (*api.RolloutHistory, error) {
 		created := &api.RolloutHistory{}
 		return created, historyRequest(c.rollouts.Post(), on.Namespace, "").SetHeader("Content-Type", "application/json").Body(body).Do(ctx).Into(created)
 	})
@@ -84,14 +85,14 @@ func (c *Client) CreateHistory(ctx context.Context, of HistoryObjects, status ap
 
 // UpdateHistory writes how a release went into its record, if that is as it was seen.
 func (c *Client) UpdateHistory(ctx context.Context, seen *api.RolloutHistory, status api.RolloutHistoryStatus) (*api.RolloutHistory, error) {
-	on := Access{Verb: "patch", Group: api.Group, Resource: historyResource, Namespace: seen.Namespace, Name: seen.Name}
+	on := apiclient.Access{Verb: "patch", Group: api.Group, Resource: historyResource, Namespace: seen.Namespace, Name: seen.Name}
 	body, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": seen.UID, "resourceVersion": seen.ResourceVersion}, "status": status,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("encode the record %s: %w", seen.Name, err)
 	}
-	updated, err := WithDeadline(ctx, func(ctx context.Context) (*api.RolloutHistory, error) {
+	updated, err := apiclient.WithDeadline(ctx, func(ctx context.Context) (*api.RolloutHistory, error) {
 		updated := &api.RolloutHistory{}
 		return updated, historyRequest(c.rollouts.Patch(types.MergePatchType), on.Namespace, on.Name).Body(body).Do(ctx).Into(updated)
 	})
@@ -101,7 +102,7 @@ func (c *Client) UpdateHistory(ctx context.Context, seen *api.RolloutHistory, st
 // PruneHistory deletes all but the newest records of a Rollout. It returns the releases whose records are kept, the newest first.
 func (c *Client) PruneHistory(ctx context.Context, of HistoryObjects, keep int) (kept []int64, err error) {
 	on := of.accessTo("list", 0)
-	list, err := WithDeadline(ctx, func(ctx context.Context) (*metav1.PartialObjectMetadataList, error) {
+	list, err := apiclient.WithDeadline(ctx, func(ctx context.Context) (*metav1.PartialObjectMetadataList, error) {
 		return c.metadata.Resource(api.RolloutHistoryResource()).Namespace(on.Namespace).List(ctx,
 			metav1.ListOptions{LabelSelector: api.LabelRolloutUID + "=" + string(of.rollout.UID)})
 	})
@@ -129,39 +130,39 @@ func epochOf(name string) int64 {
 }
 
 func (c *Client) deleteHistory(ctx context.Context, h metav1.Object) error {
-	on := Access{Verb: "delete", Group: api.Group, Resource: historyResource, Namespace: h.GetNamespace(), Name: h.GetName()}
+	on := apiclient.Access{Verb: "delete", Group: api.Group, Resource: historyResource, Namespace: h.GetNamespace(), Name: h.GetName()}
 	uid := h.GetUID()
-	_, err := WithDeadline(ctx, func(ctx context.Context) (any, error) {
+	_, err := apiclient.WithDeadline(ctx, func(ctx context.Context) (any, error) {
 		return nil, c.metadata.Resource(api.RolloutHistoryResource()).Namespace(on.Namespace).Delete(ctx, on.Name,
 			metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
 	})
-	if err = historyError(on, err); errors.Is(err, errHistoryNotFound) || IsConflict(err) {
+	if err = historyError(on, err); errors.Is(err, errHistoryNotFound) || apiclient.IsConflict(err) {
 		return nil // it is gone, or another one by now
 	}
 	return err
 }
 
 // historyError describes an error of a call about a record.
-func historyError(on Access, err error) error {
+func historyError(on apiclient.Access, err error) error {
 	what := fmt.Sprintf("%s %s %s/%s", on.Verb, on.Resource, on.Namespace, on.Name)
 	switch {
 	case err == nil:
 		return nil
-	case IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+	case apiclient.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return fmt.Errorf("%s: %w: %w", what, errHistoryNotFound, err)
 	case api.Unserved(err):
-		return &ProblemError{Cause: fmt.Errorf("%s: %w", what, err), Problem: rollout.Problem{Message: "This cluster does not serve RolloutHistory, so that releases leave no record. " +
+		return &apiclient.ProblemError{Cause: fmt.Errorf("%s: %w", what, err), Problem: rollout.Problem{Message: "This cluster does not serve RolloutHistory, so that releases leave no record. " +
 			"Install the CRDs: sluice install --print --part crds | kubectl apply --server-side -f - ; or start executors with --history-limit=0"}}
 	case apierrors.IsForbidden(err):
-		return &ProblemError{Cause: fmt.Errorf("%s: %w", what, err), Problem: ForbiddenProblem(on, err)}
+		return &apiclient.ProblemError{Cause: fmt.Errorf("%s: %w", what, err), Problem: apiclient.ForbiddenProblem(on, err)}
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
-		return &ProblemError{Cause: fmt.Errorf("%s: %w", what, err), Problem: rollout.Problem{Message: fmt.Sprintf("The API server refuses the record of the release: %s", err)}}
+		return &apiclient.ProblemError{Cause: fmt.Errorf("%s: %w", what, err), Problem: rollout.Problem{Message: fmt.Sprintf("The API server refuses the record of the release: %s", err)}}
 	}
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-func (i HistoryObjects) accessTo(verb string, epoch int64) Access {
-	on := Access{Verb: verb, Group: api.Group, Resource: historyResource, Namespace: i.rollout.Namespace}
+func (i HistoryObjects) accessTo(verb string, epoch int64) apiclient.Access {
+	on := apiclient.Access{Verb: verb, Group: api.Group, Resource: historyResource, Namespace: i.rollout.Namespace}
 	if epoch > 0 {
 		on.Name = api.HistoryName(i.rollout.Name, epoch)
 	}

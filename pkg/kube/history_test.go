@@ -9,6 +9,7 @@ import (
 
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/kube"
+	"sluice.dev/sluice/pkg/kube/apiclient"
 	"sluice.dev/sluice/pkg/rollout"
 )
 
@@ -112,7 +113,7 @@ func TestARecordIsWrittenOnlyAsItWasSeen(t *testing.T) {
 	if _, err := w.client.UpdateHistory(t.Context(), first, done); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.client.UpdateHistory(t.Context(), first, done); !kube.IsConflict(err) {
+	if _, err := w.client.UpdateHistory(t.Context(), first, done); !apiclient.IsConflict(err) {
 		t.Errorf("a record that was written since is written: %v", err)
 	}
 	if h, err := w.client.GetHistory(t.Context(), s.HistoryObjects(), 1); err != nil || h.Status.Outcome != api.OutcomeCompleted {
@@ -138,7 +139,7 @@ func TestARecordOfAFormerRolloutMakesPlace(t *testing.T) {
 	w.record(s, 1)
 	w.kubectl(`{"apiVersion":"rollouts.kruise.io/v1alpha1","kind":"RolloutHistory","metadata":{"name":"web-2"}}`, "create", "-f", "-")
 	_, err := w.client.GetHistory(t.Context(), s.HistoryObjects(), 2)
-	if problem, ok := kube.ProblemOf(err); !ok || !strings.Contains(problem.Message, "delete it: kubectl delete rollouthistory web-2") {
+	if problem, ok := apiclient.ProblemOf(err); !ok || !strings.Contains(problem.Message, "delete it: kubectl delete rollouthistory web-2") {
 		t.Errorf("somebody else's object is taken for a record: %v", err)
 	}
 }
@@ -149,7 +150,7 @@ func TestAMissingRightToRecordIsSaid(t *testing.T) {
 	w.apply(plainRollout)
 	s := w.observe("web")
 	_, err := w.clientAs("nobody").CreateHistory(t.Context(), s.HistoryObjects(), api.RolloutHistoryStatus{Epoch: 1})
-	problem, ok := kube.ProblemOf(err)
+	problem, ok := apiclient.ProblemOf(err)
 	if want := "- apiGroups: [\"rollouts.kruise.io\"]\n  resources: [\"rollouthistories\"]\n  verbs: [\"create\"]\n"; !ok || !strings.Contains(problem.Message, want) {
 		t.Errorf("the problem is %q, %v", problem.Message, err)
 	}

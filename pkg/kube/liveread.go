@@ -40,6 +40,6 @@ func (d *liveReads) isDue(name types.NamespacedName, releasing bool, now time.Ti
 
 // isReleasing reports whether a release is under way, as far as the watches have shown.
 func (c *Client) isReleasing(name types.NamespacedName) bool {
-	r, known := c.informers.Rollouts.GetObject(name)
+	r, known := c.informers.rollouts.GetObject(name)
 	return known && r != nil && r.Status.Sluice != nil && rollout.State(r.Status.Sluice.State).Releasing()
 }

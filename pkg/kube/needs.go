@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"sluice.dev/sluice/pkg/kube/apiclient"
 	"sluice.dev/sluice/pkg/rollout"
 	"sluice.dev/sluice/pkg/workload"
 )
@@ -91,14 +92,14 @@ func (o *observation) readNeed(ctx context.Context, need workload.RequiredObject
 	}
 	resource := corev1.SchemeGroupVersion.WithResource(strings.ToLower(need.Kind) + "s")
 	o.client.readCounts.live.Add(1)
-	found, err := WithDeadline(ctx, func(ctx context.Context) (*metav1.PartialObjectMetadata, error) {
+	found, err := apiclient.WithDeadline(ctx, func(ctx context.Context) (*metav1.PartialObjectMetadata, error) {
 		return o.client.metadata.Resource(resource).Namespace(o.namespace).Get(ctx, need.Name, metav1.GetOptions{})
 	})
 	is, fresh := needResult{state: needThere}, needTTL
 	switch {
-	case IsForbidden(err):
+	case apiclient.IsForbidden(err):
 		is.state = needForbidden
-	case IsNotFound(err):
+	case apiclient.IsNotFound(err):
 		is.state = needGone
 	case err != nil:
 		is.state, fresh = needUnknown, needErrorTTL

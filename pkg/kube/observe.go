@@ -19,13 +19,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/kube/apiclient"
+	"sluice.dev/sluice/pkg/kube/cache"
+	"sluice.dev/sluice/pkg/kube/policies"
 	"sluice.dev/sluice/pkg/rollout"
 	"sluice.dev/sluice/pkg/script"
 )
 
 // Observe sees everything that the next step of a Rollout depends on, as far as possible in what the watches of [Client.Start] have
 // shown: that may be late, so that [Client.ConfirmDecision] comes before acting. What a person must mend comes as problems in the snapshot;
-// an error is for [IsGone], or passes by itself and calls for another try.
+// an error is for [apiclient.IsGone], or passes by itself and calls for another try.
 func (c *Client) Observe(ctx context.Context, key types.NamespacedName) (*Snapshot, error) {
 	c.changes.putVersions(key, nil)
 	if c.liveReads.isDue(key, c.isReleasing(key), time.Now()) {
@@ -62,7 +65,7 @@ func (c *Client) observeFrom(ctx context.Context, key types.NamespacedName, from
 	}
 	o := &observation{client: c, snapshot: s, namespace: key.Namespace, source: from, wanted: allParts()}
 	if err := o.readRollout(ctx, key); err != nil {
-		return nil, RolloutError("read", &api.Rollout{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}, err)
+		return nil, apiclient.RolloutError("read", &api.Rollout{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}, err)
 	}
 	var err error
 	if s.spec, err = rollout.Parse(s.rollout); err != nil {
@@ -147,7 +150,7 @@ func (o *observation) readByName(ctx context.Context) {
 }
 
 func (o *observation) policyProblem(ctx context.Context) *rollout.Problem {
-	of := o.client.installCheckers[FamilyOf(o.snapshot.spec.Workload)]
+	of := o.client.installCheckers[policies.FamilyOf(o.snapshot.spec.Workload)]
 	if o.source == fromMemory {
 		return of.CachedProblem()
 	}
@@ -197,24 +200,24 @@ func (o *observation) readsPods() bool {
 	return o.source != fromMemory && o.snapshot.releaseState().InStep()
 }
 
-func GroupOf(ref rollout.Ref) string {
+func groupOf(ref rollout.Ref) string {
 	group, _, _ := strings.Cut(ref.APIVersion, "/")
 	return group
 }
 
 // sameObject reports whether two references name one object, in whatever version.
 func sameObject(a, b rollout.Ref) bool {
-	return GroupOf(a) == GroupOf(b) && a.Kind == b.Kind && a.Name == b.Name
+	return groupOf(a) == groupOf(b) && a.Kind == b.Kind && a.Name == b.Name
 }
 
 // startRead runs one read beside the others. A missing permission is a problem, everything else that fails an error.
-func (o *observation) startRead(ctx context.Context, on Access, call func(context.Context) error) {
+func (o *observation) startRead(ctx context.Context, on apiclient.Access, call func(context.Context) error) {
 	o.reads.Go(func() error {
-		ctx, cancel := context.WithTimeout(ctx, CallDeadline)
+		ctx, cancel := context.WithTimeout(ctx, apiclient.CallDeadline)
 		defer cancel()
 		err := call(ctx)
-		if IsForbidden(err) {
-			o.addProblem(ForbiddenProblem(on, err))
+		if apiclient.IsForbidden(err) {
+			o.addProblem(apiclient.ForbiddenProblem(on, err))
 			return nil
 		}
 		if err != nil {
@@ -232,28 +235,17 @@ func (o *observation) addProblem(p rollout.Problem) {
 	}
 }
 
-func (o *observation) accessTo(verb, group, resource, name string) Access {
-	return Access{Verb: verb, Group: group, Resource: resource, Namespace: o.namespace, Name: name}
-}
-
-// nilIfNotFound turns an object that does not exist into nil.
-func nilIfNotFound[T any](object *T, err error) (*T, error) {
-	if IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return object, nil
+func (o *observation) accessTo(verb, group, resource, name string) apiclient.Access {
+	return apiclient.Access{Verb: verb, Group: group, Resource: resource, Namespace: o.namespace, Name: name}
 }
 
 func (o *observation) readRollout(ctx context.Context, key types.NamespacedName) error {
 	r, err := fetchObject(ctx, o, objectQuery[*api.Rollout]{
-		overlay: o.client.informers.Rollouts, name: key, expected: true, onAnswer: o.markLive(partRollout), call: func(ctx context.Context) (*api.Rollout, error) {
+		overlay: o.client.informers.rollouts, name: key, expected: true, onAnswer: o.markLive(partRollout), call: func(ctx context.Context) (*api.Rollout, error) {
 			return o.client.getRollout(ctx, key)
 		}})
 	if err == nil && r == nil {
-		return ErrGone
+		return apiclient.ErrGone
 	}
 	o.snapshot.rollout = r
 	return err
@@ -263,7 +255,7 @@ func (o *observation) readDeployment(ctx context.Context, p part, name string, i
 	c := o.client
 	o.startRead(ctx, o.accessTo("get", "apps", "deployments", name), func(ctx context.Context) (err error) {
 		*into, err = fetchObject(ctx, o, objectQuery[*appsv1.Deployment]{
-			overlay: c.informers.Deployments, name: o.keyOf(name), expected: p == partWorkload, confirmAbsence: p == partWorkload, isComplete: MarkedDeployment, onAnswer: o.markLive(p), call: func(ctx context.Context) (*appsv1.Deployment, error) {
+			overlay: c.informers.deployments, name: o.keyOf(name), expected: p == partWorkload, confirmAbsence: p == partWorkload, isComplete: cache.MarkedDeployment, onAnswer: o.markLive(p), call: func(ctx context.Context) (*appsv1.Deployment, error) {
 				return c.apps.Deployments(o.namespace).Get(ctx, name, metav1.GetOptions{})
 			}})
 		return err
@@ -283,7 +275,7 @@ func (o *observation) readReplicaSets(ctx context.Context) {
 				return err
 			}
 		}
-		s.replicaSets, s.replicaSetsVersion, err = listByIndex(ctx, o, o.markLive(partReplicaSets), c.informers.ReplicaSets, ByOwner, s.replicaSetOwners(), func(ctx context.Context) ([]*appsv1.ReplicaSet, string, error) {
+		s.replicaSets, s.replicaSetsVersion, err = listByKey(ctx, o, o.markLive(partReplicaSets), c.informers.replicaSets, s.replicaSetOwners(), func(ctx context.Context) ([]*appsv1.ReplicaSet, string, error) {
 			found, err := c.apps.ReplicaSets(o.namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
 			if err != nil {
 				return nil, "", err
@@ -382,7 +374,7 @@ func (o *observation) readScriptsOfUsers(ctx context.Context) {
 	if name := o.client.opts.ScriptConfigMap; name.Name != "" && len(s.gateways) > 0 {
 		o.scripts.Name = name.String()
 		s.scriptsName = name.String()
-		on := Access{Verb: "get", Resource: "configmaps", Namespace: name.Namespace, Name: name.Name}
+		on := apiclient.Access{Verb: "get", Resource: "configmaps", Namespace: name.Namespace, Name: name.Name}
 		o.startRead(ctx, on, func(ctx context.Context) error { return o.readScripts(ctx, on, name) })
 	}
 }
@@ -391,7 +383,7 @@ func (o *observation) readService(ctx context.Context, b *backend, p part, name 
 	c := o.client
 	o.startRead(ctx, o.accessTo("get", "", "services", name), func(ctx context.Context) (err error) {
 		*into, err = fetchObject(ctx, o, objectQuery[*corev1.Service]{
-			overlay: c.informers.Services, name: o.keyOf(name), expected: p == partStableService, onAnswer: o.markLiveIn(&b.liveParts, p), call: func(ctx context.Context) (*corev1.Service, error) {
+			overlay: c.informers.services, name: o.keyOf(name), expected: p == partStableService, onAnswer: o.markLiveIn(&b.liveParts, p), call: func(ctx context.Context) (*corev1.Service, error) {
 				return c.core.Services(o.namespace).Get(ctx, name, metav1.GetOptions{})
 			}})
 		return err
@@ -431,7 +423,7 @@ func (o *observation) readEndpoints(ctx context.Context, b *backend, p part, ser
 	}
 	selector := labels.Set{discoveryv1.LabelServiceName: service}.String()
 	o.startRead(ctx, o.accessTo("list", discoveryv1.GroupName, "endpointslices", service), func(ctx context.Context) (err error) {
-		into.slices, into.version, err = listByIndex(ctx, o, o.markLiveIn(&b.liveParts, p), c.informers.EndpointSlices, ByService, []string{o.keyOf(service).String()},
+		into.slices, into.version, err = listByKey(ctx, o, o.markLiveIn(&b.liveParts, p), c.informers.endpointSlices, []string{o.keyOf(service).String()},
 			func(ctx context.Context) ([]*discoveryv1.EndpointSlice, string, error) {
 				found, err := c.endpoints.EndpointSlices(o.namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
 				if err != nil {
@@ -452,13 +444,13 @@ func (o *observation) confirmEndpoints(ctx context.Context, known *endpointSlice
 	for _, seen := range known.slices {
 		o.client.readCounts.live.Add(1)
 		slice, err := o.client.endpoints.EndpointSlices(o.namespace).Get(ctx, seen.Name, metav1.GetOptions{})
-		if IsNotFound(err) {
+		if apiclient.IsNotFound(err) {
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		if found = append(found, slice); since == "" || IsNewerVersion(slice.ResourceVersion, since) {
+		if found = append(found, slice); since == "" || cache.IsNewerVersion(slice.ResourceVersion, since) {
 			since = slice.ResourceVersion
 		}
 	}
@@ -466,13 +458,13 @@ func (o *observation) confirmEndpoints(ctx context.Context, known *endpointSlice
 	return nil
 }
 
-func (o *observation) readScripts(ctx context.Context, on Access, name types.NamespacedName) error {
-	cm, err := fetchObject(ctx, o, objectQuery[*corev1.ConfigMap]{overlay: o.client.informers.Scripts, name: name, onAnswer: func() {}, call: func(ctx context.Context) (*corev1.ConfigMap, error) {
+func (o *observation) readScripts(ctx context.Context, on apiclient.Access, name types.NamespacedName) error {
+	cm, err := fetchObject(ctx, o, objectQuery[*corev1.ConfigMap]{overlay: o.client.informers.scripts, name: name, onAnswer: func() {}, call: func(ctx context.Context) (*corev1.ConfigMap, error) {
 		return o.client.core.ConfigMaps(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{})
 	}})
-	if IsForbidden(err) { // it is in doubt how any gateway object is rendered, and nothing else
+	if apiclient.IsForbidden(err) { // it is in doubt how any gateway object is rendered, and nothing else
 		for _, g := range o.snapshot.gateways {
-			p := ForbiddenProblem(on, err)
+			p := apiclient.ForbiddenProblem(on, err)
 			p.Route = g.ref
 			o.addProblem(p)
 		}

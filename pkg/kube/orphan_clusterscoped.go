@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/kube/apiclient"
 	"sluice.dev/sluice/pkg/rollout"
 	"sluice.dev/sluice/pkg/traffic"
 )
@@ -47,7 +48,7 @@ func (c *Client) CleanUpOrphanedRoutes(ctx context.Context, kind string, gone ty
 			continue
 		}
 		failed := c.restoreRoute(ctx, r.gateway, rollout.RestoreRoute{Object: r.ref, Referenced: r.referenced})
-		if problem, ok := ProblemOf(failed); ok {
+		if problem, ok := apiclient.ProblemOf(failed); ok {
 			c.recordOrphanEvent(kind, gone, r.gateway, problem.Message)
 			continue
 		}
@@ -61,7 +62,7 @@ func (c *Client) CleanUpOrphanedRoutes(ctx context.Context, kind string, gone ty
 
 // NamespaceActive reports whether something that is gone may be created again in a namespace.
 func (c *Client) NamespaceActive(ctx context.Context, name string) (bool, error) {
-	ns, err := WithDeadline(ctx, func(ctx context.Context) (*corev1.Namespace, error) {
+	ns, err := apiclient.WithDeadline(ctx, func(ctx context.Context) (*corev1.Namespace, error) {
 		return nilIfNotFound(c.core.Namespaces().Get(ctx, name, metav1.GetOptions{}))
 	})
 	if err != nil {
@@ -78,7 +79,7 @@ func (c *Client) isRecreated(ctx context.Context, kind string, gone types.Namesp
 	} else {
 		_, err = c.getTrafficRouting(ctx, gone)
 	}
-	if err == nil || !IsNotFound(err) {
+	if err == nil || !apiclient.IsNotFound(err) {
 		return true, err
 	}
 	return c.NamespaceActive(ctx, gone.Namespace)
@@ -91,7 +92,7 @@ func (c *Client) listOrphanedRoutes(ctx context.Context, kind string, gone types
 		return nil, fmt.Errorf("look for what can be routed through: %w", err)
 	}
 	for _, of := range kinds {
-		list, err := WithDeadline(ctx, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
+		list, err := apiclient.WithDeadline(ctx, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
 			return c.objects.Resource(of.GroupVersionResource).List(ctx, metav1.ListOptions{})
 		})
 		if apierrors.IsNotFound(err) {
@@ -119,9 +120,9 @@ func (c *Client) listOrphanedRoutes(ctx context.Context, kind string, gone types
 const clusterScopedTTL = 30 * time.Second
 
 // clusterScopedKinds are those of [Client.gatewayKinds] that belong to no namespace.
-func (c *Client) clusterScopedKinds(ctx context.Context) ([]Resource, error) {
+func (c *Client) clusterScopedKinds(ctx context.Context) ([]apiclient.Resource, error) {
 	if known, ok := c.clusterScoped.Get(struct{}{}); ok {
-		return known.([]Resource), nil
+		return known.([]apiclient.Resource), nil
 	}
 	own, err := c.userScripts(ctx)
 	if err != nil {
@@ -131,7 +132,7 @@ func (c *Client) clusterScopedKinds(ctx context.Context) ([]Resource, error) {
 	if err != nil {
 		return nil, err
 	}
-	kinds = slices.DeleteFunc(kinds, func(of Resource) bool { return of.Namespaced })
+	kinds = slices.DeleteFunc(kinds, func(of apiclient.Resource) bool { return of.Namespaced })
 	c.clusterScoped.Add(struct{}{}, kinds, clusterScopedTTL)
 	return kinds, nil
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"sluice.dev/sluice/pkg/api"
-	"sluice.dev/sluice/pkg/kube"
+	"sluice.dev/sluice/pkg/kube/apiclient"
 	"sluice.dev/sluice/pkg/planner"
 	"sluice.dev/sluice/pkg/rollout"
 )
@@ -52,7 +52,7 @@ func (w *world) letsGo(still func(rollout.Seen) bool) {
 			}
 			d := planner.Plan(s.Seen, time.Now())
 			last = fmt.Sprint(d.Status.Sluice.State, " ", d.Status.Message, " ", d.Actions)
-			if err := w.step(s, d); kube.IsConflict(err) || len(d.Actions) == 0 {
+			if err := w.step(s, d); apiclient.IsConflict(err) || len(d.Actions) == 0 {
 				return false
 			} else if err != nil {
 				w.t.Fatal(err, last)

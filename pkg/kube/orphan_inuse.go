@@ -2,7 +2,6 @@ package kube
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -14,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/kube/apiclient"
 	"sluice.dev/sluice/pkg/rollout"
 	"sluice.dev/sluice/pkg/script"
 	"sluice.dev/sluice/pkg/traffic"
@@ -54,7 +54,7 @@ func (c *Client) pinnedServiceInUse(ctx context.Context, made []orphanObject) (*
 		if owner == nil || owner.Kind != "Service" {
 			continue
 		}
-		stable, err := WithDeadline(ctx, func(ctx context.Context) (*corev1.Service, error) {
+		stable, err := apiclient.WithDeadline(ctx, func(ctx context.Context) (*corev1.Service, error) {
 			return nilIfNotFound(c.core.Services(l.object.GetNamespace()).Get(ctx, owner.Name, metav1.GetOptions{}))
 		})
 		if err != nil {
@@ -81,13 +81,13 @@ func (c *Client) routeInUse(ctx context.Context, gone types.NamespacedName, own 
 		if kind.Namespaced {
 			namespace = gone.Namespace
 		}
-		list, err := WithDeadline(ctx, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
+		list, err := apiclient.WithDeadline(ctx, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
 			return c.objects.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{})
 		})
 		switch {
 		case apierrors.IsNotFound(err):
 			continue // then no release was ever routed through it
-		case IsForbidden(err):
+		case apiclient.IsForbidden(err):
 			if untold == nil {
 				untold = possiblyInUse(resource, made)
 			}
@@ -138,8 +138,8 @@ func leadsToOrphan(u *unstructured.Unstructured, gone types.NamespacedName, made
 }
 
 // gatewayKinds are the resources of all kinds that have a script, as far as they are served: through no other was ever routed.
-func (c *Client) gatewayKinds(ctx context.Context, own script.ConfigMap) (all []Resource, err error) {
-	served, err := WithDeadline(ctx, c.discovery.ServerGroupsWithContext)
+func (c *Client) gatewayKinds(ctx context.Context, own script.ConfigMap) (all []apiclient.Resource, err error) {
+	served, err := apiclient.WithDeadline(ctx, c.discovery.ServerGroupsWithContext)
 	if err != nil {
 		return nil, err
 	}
@@ -156,13 +156,13 @@ func (c *Client) gatewayKinds(ctx context.Context, own script.ConfigMap) (all []
 }
 
 // servedIn is the resource of a kind, if the API server serves it; groups are those that the API server serves.
-func (c *Client) servedIn(ctx context.Context, groups []metav1.APIGroup, of schema.GroupKind) (found Resource, served bool, err error) {
+func (c *Client) servedIn(ctx context.Context, groups []metav1.APIGroup, of schema.GroupKind) (found apiclient.Resource, served bool, err error) {
 	at := slices.IndexFunc(groups, func(g metav1.APIGroup) bool { return g.Name == of.Group })
 	if at < 0 {
 		return found, false, nil
 	}
 	found, err = c.servedAs(ctx, groups[at], of.Kind)
-	if unserved := (*UnservedError)(nil); errors.As(err, &unserved) {
+	if apiclient.IsUnservedKind(err) {
 		return found, false, nil
 	}
 	return found, err == nil, err
@@ -174,7 +174,7 @@ func (c *Client) userScripts(ctx context.Context) (script.ConfigMap, error) {
 	if name.Name == "" {
 		return script.ConfigMap{}, nil
 	}
-	cm, err := WithDeadline(ctx, func(ctx context.Context) (*corev1.ConfigMap, error) {
+	cm, err := apiclient.WithDeadline(ctx, func(ctx context.Context) (*corev1.ConfigMap, error) {
 		return nilIfNotFound(c.core.ConfigMaps(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{}))
 	})
 	if err != nil || cm == nil {
@@ -184,10 +184,10 @@ func (c *Client) userScripts(ctx context.Context) (script.ConfigMap, error) {
 }
 
 // servedAs is the resource of a kind in the first version of its group that has it.
-func (c *Client) servedAs(ctx context.Context, group metav1.APIGroup, name string) (found Resource, err error) {
+func (c *Client) servedAs(ctx context.Context, group metav1.APIGroup, name string) (found apiclient.Resource, err error) {
 	for _, version := range append([]metav1.GroupVersionForDiscovery{group.PreferredVersion}, group.Versions...) {
-		found, err = WithDeadline(ctx, func(ctx context.Context) (Resource, error) {
-			return c.kinds.ResourceFor(ctx, Kind{version.GroupVersion, name})
+		found, err = apiclient.WithDeadline(ctx, func(ctx context.Context) (apiclient.Resource, error) {
+			return c.kinds.ResourceFor(ctx, apiclient.Kind{APIVersion: version.GroupVersion, Name: name})
 		})
 		if err == nil {
 			return found, nil
@@ -202,7 +202,7 @@ func (c *Client) restoreAutoscalers(ctx context.Context, of orphan) error {
 	ref := rollout.Ref{APIVersion: of.APIVersion, Kind: of.Kind, Name: of.Name}
 	for _, versions := range autoscalerKinds() {
 		all, err := c.listAutoscalers(ctx, of.Namespace, versions)
-		if IsForbidden(err) {
+		if apiclient.IsForbidden(err) {
 			c.log.Warn("autoscalers may not be listed; an autoscaler that a release disabled stays disabled until its scaleTargetRef names the workload again",
 				"namespace", of.Namespace, "kind", of.Kind, "workload", of.Name, "error", err)
 			continue
@@ -215,7 +215,7 @@ func (c *Client) restoreAutoscalers(ctx context.Context, of orphan) error {
 				continue
 			}
 			_, err := c.patchAutoscaler(ctx, one, of.Namespace, workload.RestoreAutoscaler(one.live))
-			if err != nil && !IsNotFound(err) {
+			if err != nil && !apiclient.IsNotFound(err) {
 				return fmt.Errorf("give %s %s its %s back: %w", one.live.GetKind(), one.live.GetName(), of.Kind, err)
 			}
 		}

@@ -2,7 +2,6 @@ package kube
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -11,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/kube/apiclient"
 	"sluice.dev/sluice/pkg/script"
 	"sluice.dev/sluice/pkg/traffic"
 )
@@ -29,14 +29,14 @@ func (c *Client) deleteOrphans(ctx context.Context, gone types.NamespacedName, f
 		return nil
 	}
 	// Whatever there is now may belong to one that was made since.
-	if r, err := c.getRollout(ctx, gone); err == nil && r != nil || err != nil && !IsNotFound(err) {
+	if r, err := c.getRollout(ctx, gone); err == nil && r != nil || err != nil && !apiclient.IsNotFound(err) {
 		return err
 	}
 	for _, l := range found {
-		_, err := WithDeadline(ctx, func(ctx context.Context) (any, error) {
+		_, err := apiclient.WithDeadline(ctx, func(ctx context.Context) (any, error) {
 			return nil, l.remove(ctx, l.object.GetName(), exactDeleteOptions(l.object, metav1.DeletePropagationBackground))
 		})
-		if err != nil && !IsNotFound(err) {
+		if err != nil && !apiclient.IsNotFound(err) {
 			return fmt.Errorf("take away %s %s of Rollout %s, which is gone: %w", l.resource, l.object.GetName(), gone, err)
 		}
 		c.log.Info("deleted an object left behind by a deleted Rollout", "namespace", gone.Namespace, "rollout", gone.Name, l.resource, l.object.GetName())
@@ -52,7 +52,7 @@ func (c *Client) listOrphanObjects(ctx context.Context, gone types.NamespacedNam
 			found = append(found, orphanObject{resource, object, remove})
 		}
 	}
-	_, err = WithDeadline(ctx, func(ctx context.Context) (any, error) {
+	_, err = apiclient.WithDeadline(ctx, func(ctx context.Context) (any, error) {
 		list, err := services.List(ctx, made)
 		if err != nil {
 			return nil, err
@@ -88,10 +88,10 @@ func (c *Client) listOrphanChildren(ctx context.Context, gone types.NamespacedNa
 	}
 	for _, made := range kinds {
 		client := c.objects.Resource(made.GroupVersionResource).Namespace(gone.Namespace)
-		list, err := WithDeadline(ctx, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
+		list, err := apiclient.WithDeadline(ctx, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
 			return client.List(ctx, metav1.ListOptions{LabelSelector: api.LabelRolloutUID})
 		})
-		if IsForbidden(err) {
+		if apiclient.IsForbidden(err) {
 			continue // then nothing of it was ever made, or nobody here may take it away
 		}
 		if err != nil {
@@ -109,12 +109,12 @@ func (c *Client) listOrphanChildren(ctx context.Context, gone types.NamespacedNa
 }
 
 // childKinds are the served kinds of objects that releases make beside gateway objects.
-func (c *Client) childKinds(ctx context.Context, own script.ConfigMap) (all []Resource, err error) {
+func (c *Client) childKinds(ctx context.Context, own script.ConfigMap) (all []apiclient.Resource, err error) {
 	for _, of := range c.opts.Scripts.CreatedKinds(own) {
-		made, err := WithDeadline(ctx, func(ctx context.Context) (Resource, error) {
-			return c.kinds.ResourceFor(ctx, Kind{of.APIVersion, of.Kind})
+		made, err := apiclient.WithDeadline(ctx, func(ctx context.Context) (apiclient.Resource, error) {
+			return c.kinds.ResourceFor(ctx, apiclient.Kind{APIVersion: of.APIVersion, Name: of.Kind})
 		})
-		if unserved := (*UnservedError)(nil); errors.As(err, &unserved) {
+		if apiclient.IsUnservedKind(err) {
 			continue
 		}
 		if err != nil {

@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/kube/apiclient"
+	"sluice.dev/sluice/pkg/rollout"
 	"sluice.dev/sluice/pkg/workload"
 )
 
@@ -93,7 +95,7 @@ func (o orphan) keptReason(left *orphanUse) string {
 // claimedBy finds the workloads that bear the name of a Rollout, of all kinds that may have been released.
 func (c *Client) claimedBy(ctx context.Context, gone types.NamespacedName) (found []orphan, err error) {
 	options := metav1.ListOptions{LabelSelector: api.LabelWorkloadType}
-	deployments, err := WithDeadline(ctx, func(ctx context.Context) (*appsv1.DeploymentList, error) {
+	deployments, err := apiclient.WithDeadline(ctx, func(ctx context.Context) (*appsv1.DeploymentList, error) {
 		return c.apps.Deployments(gone.Namespace).List(ctx, options)
 	})
 	if err != nil {
@@ -113,10 +115,10 @@ func (c *Client) claimedBy(ctx context.Context, gone types.NamespacedName) (foun
 		add(d, appsv1.SchemeGroupVersion.WithResource("deployments"), "Deployment", workload.IsScaledDown(d), func() workload.Patch { return workload.DisownDeployment(d) })
 	}
 	for _, resource := range c.workloadResources(ctx) {
-		list, err := WithDeadline(ctx, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
+		list, err := apiclient.WithDeadline(ctx, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
 			return c.objects.Resource(resource).Namespace(gone.Namespace).List(ctx, options)
 		})
-		if api.Unserved(err) || IsForbidden(err) {
+		if api.Unserved(err) || apiclient.IsForbidden(err) {
 			continue // then nothing of it was ever adopted, or nobody here may let go of it
 		}
 		if err != nil {
@@ -135,19 +137,19 @@ func (c *Client) claimedBy(ctx context.Context, gone types.NamespacedName) (foun
 // workloadResources are those of the kinds of workloads, other than Deployments, that are served or were asked for.
 func (c *Client) workloadResources(ctx context.Context) []schema.GroupVersionResource {
 	all := map[schema.GroupResource]schema.GroupVersionResource{}
-	for _, of := range []Kind{
-		{"apps/v1", "StatefulSet"}, {"apps/v1", "DaemonSet"},
-		{GroupKruise + "/v1beta1", "StatefulSet"}, {GroupKruise + "/v1alpha1", "DaemonSet"}, {GroupKruise + "/v1alpha1", "CloneSet"},
+	for _, of := range []apiclient.Kind{
+		{APIVersion: "apps/v1", Name: "StatefulSet"}, {APIVersion: "apps/v1", Name: "DaemonSet"},
+		{APIVersion: rollout.GroupKruise + "/v1beta1", Name: "StatefulSet"}, {APIVersion: rollout.GroupKruise + "/v1alpha1", Name: "DaemonSet"}, {APIVersion: rollout.GroupKruise + "/v1alpha1", Name: "CloneSet"},
 	} {
-		found, err := WithDeadline(ctx, func(ctx context.Context) (Resource, error) { return c.kinds.ResourceFor(ctx, of) })
+		found, err := apiclient.WithDeadline(ctx, func(ctx context.Context) (apiclient.Resource, error) { return c.kinds.ResourceFor(ctx, of) })
 		if err == nil {
 			all[found.GroupResource()] = found.GroupVersionResource
 		}
 	}
-	c.informers.Mu.Lock()
-	defer c.informers.Mu.Unlock()
-	for kind := range c.informers.Kinds {
-		if _, known := all[kind.GroupResource()]; kind.Workload && !known {
+	c.informers.mu.Lock()
+	defer c.informers.mu.Unlock()
+	for kind := range c.informers.kinds {
+		if _, known := all[kind.GroupResource()]; kind.isWorkload && !known {
 			all[kind.GroupResource()] = kind.GroupVersionResource
 		}
 	}
@@ -159,10 +161,10 @@ func (c *Client) disownOrphan(ctx context.Context, o orphan) error {
 	if err != nil {
 		return fmt.Errorf("release %s %s: %w", o.Kind, o.Name, err)
 	}
-	_, err = WithDeadline(ctx, func(ctx context.Context) (*unstructured.Unstructured, error) {
+	_, err = apiclient.WithDeadline(ctx, func(ctx context.Context) (*unstructured.Unstructured, error) {
 		return c.objects.Resource(o.resource).Namespace(o.Namespace).Patch(ctx, o.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: api.FieldManager})
 	})
-	if err != nil && !IsNotFound(err) {
+	if err != nil && !apiclient.IsNotFound(err) {
 		return fmt.Errorf("release %s %s: %w", o.Kind, o.Name, err)
 	}
 	return nil

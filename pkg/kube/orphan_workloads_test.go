@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"sluice.dev/sluice/pkg/kube"
+	"sluice.dev/sluice/pkg/kube/apiclient"
 	"sluice.dev/sluice/pkg/planner"
 	"sluice.dev/sluice/pkg/rollout"
 )
@@ -89,7 +89,7 @@ func (w *world) gone(name string) {
 	w.t.Helper()
 	w.eventually("the Rollout "+name+" is gone", func() bool {
 		s, err := w.client.Observe(w.t.Context(), w.key(name))
-		if kube.IsGone(err) {
+		if apiclient.IsGone(err) {
 			return true
 		}
 		if err != nil {

@@ -18,6 +18,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/kube/apiclient"
+	"sluice.dev/sluice/pkg/kube/cache"
 	"sluice.dev/sluice/pkg/rollout"
 )
 
@@ -70,7 +72,7 @@ func (l *podLabelCache) markDone(runs metav1.Object) {
 func (l *podLabelCache) markWritten(runs metav1.Object, pods []metav1.Object) {
 	known := l.labellingOf(runs)
 	for _, pod := range pods {
-		if known.last == "" || IsNewerVersion(pod.GetResourceVersion(), known.last) {
+		if known.last == "" || cache.IsNewerVersion(pod.GetResourceVersion(), known.last) {
 			known.last = pod.GetResourceVersion()
 		}
 	}
@@ -125,8 +127,8 @@ func (c *Client) listPods(ctx context.Context, s *Snapshot) error {
 	if err != nil {
 		return err
 	}
-	s.podsUpToDate = !IsNewerVersion(runs.GetResourceVersion(), upTo)
-	if last := c.podLabels.labellingOf(runs).last; countNotDeleting(pods) < status.Replicas || last != "" && IsNewerVersion(last, upTo) {
+	s.podsUpToDate = !cache.IsNewerVersion(runs.GetResourceVersion(), upTo)
+	if last := c.podLabels.labellingOf(runs).last; countNotDeleting(pods) < status.Replicas || last != "" && cache.IsNewerVersion(last, upTo) {
 		if pods, _, err = c.listNewPods(ctx, s, ""); err != nil {
 			return err
 		}
@@ -217,10 +219,10 @@ func (c *Client) labelPods(ctx context.Context, s *Snapshot, a rollout.LabelPods
 	switch {
 	case s.object.isPresent(): // its pods have been read
 	case runs == nil:
-		return StaleAction(a)
+		return apiclient.StaleAction(a)
 	case s.podsOwnerVersion != runs.GetResourceVersion():
 		if err := c.listPods(ctx, s); err != nil {
-			return c.ActionError(a, s.accessTo("list", "", "pods", ""), err)
+			return apiclient.ActionError(a, s.accessTo("list", "", "pods", ""), err)
 		}
 	}
 	pods := s.unlabelledPods(id)
@@ -241,7 +243,7 @@ func (c *Client) labelPods(ctx context.Context, s *Snapshot, a rollout.LabelPods
 // labelKeptPods marks the pods that a rollback in batches has nothing to do with.
 func (c *Client) labelKeptPods(ctx context.Context, s *Snapshot, a rollout.LabelKeptPods) error {
 	if !s.object.isPresent() {
-		return StaleAction(a)
+		return apiclient.StaleAction(a)
 	}
 	id := labelValue(a.RolloutID, a.Revision)
 	var pods []metav1.Object
@@ -259,10 +261,10 @@ func (c *Client) labelEach(ctx context.Context, s *Snapshot, a rollout.Action, p
 		patches.Go(func() error {
 			labelled, err := c.labelPod(bounded, pod, give)
 			switch {
-			case IsNotFound(err):
+			case apiclient.IsNotFound(err):
 				pod.SetDeletionTimestamp(&metav1.Time{}) // it went meanwhile
 			case err != nil:
-				return c.ActionError(a, s.accessTo("patch", "", "pods", pod.GetName()), err)
+				return apiclient.ActionError(a, s.accessTo("patch", "", "pods", pod.GetName()), err)
 			default:
 				pod.SetLabels(labelled.Labels)
 				pod.SetResourceVersion(labelled.ResourceVersion)
@@ -278,7 +280,7 @@ func (c *Client) labelPod(ctx context.Context, pod metav1.Object, give map[strin
 	if err != nil {
 		return nil, fmt.Errorf("label pod %s: %w", pod.GetName(), err)
 	}
-	return WithDeadline(ctx, func(ctx context.Context) (*metav1.PartialObjectMetadata, error) {
+	return apiclient.WithDeadline(ctx, func(ctx context.Context) (*metav1.PartialObjectMetadata, error) {
 		return c.metadata.Resource(podResource()).Namespace(pod.GetNamespace()).
 			Patch(ctx, pod.GetName(), types.MergePatchType, body, metav1.PatchOptions{FieldManager: api.FieldManager})
 	})

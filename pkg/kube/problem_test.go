@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"sluice.dev/sluice/pkg/api"
-	"sluice.dev/sluice/pkg/kube"
+	"sluice.dev/sluice/pkg/kube/apiclient"
 	"sluice.dev/sluice/pkg/rollout"
 )
 
@@ -94,7 +94,7 @@ func TestAbsentObjectsAreSeenAsAbsent(t *testing.T) {
 	if p := s.Seen.Problems[0]; !p.Warning || !strings.Contains(p.Message, "sluice install --print | kubectl apply --server-side -f -") {
 		t.Errorf("the absence of the policies is told as %+v", p)
 	}
-	if _, err := w.client.Observe(t.Context(), w.key("none")); !kube.IsGone(err) {
+	if _, err := w.client.Observe(t.Context(), w.key("none")); !apiclient.IsGone(err) {
 		t.Errorf("a Rollout that does not exist is told as %v", err)
 	}
 }
@@ -225,8 +225,8 @@ subjects: [{kind: User, name: reader, apiGroup: rbac.authorization.k8s.io}]`)
 		rollout.ApplyRoute{Object: s.Seen.Routes[0].Object, Step: 1, Digest: digest}: "update",
 	} {
 		err := w.client.ApplyAction(t.Context(), s, action)
-		p, ok := kube.ProblemOf(err)
-		if !ok || p.Reason != rollout.ReasonForbidden || !strings.Contains(p.Message, "may not "+verb) || !kube.IsForbidden(err) {
+		p, ok := apiclient.ProblemOf(err)
+		if !ok || p.Reason != rollout.ReasonForbidden || !strings.Contains(p.Message, "may not "+verb) || !apiclient.IsForbidden(err) {
 			t.Errorf("%s: the refusal is told as %v", action, err)
 		}
 		s.AddProblem(p)

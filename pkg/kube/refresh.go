@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/kube/apiclient"
 )
 
 // RefreshConflicted makes a snapshot show the object of a write that met a conflict as it is now, and everything else where the error does not tell
@@ -33,7 +34,7 @@ func (c *Client) RefreshConflicted(ctx context.Context, s *Snapshot, conflict er
 // partInConflict is the part of the snapshot that a write was about. On the Rollout hangs everything, and on a workload that is no Deployment
 // all its pods: they are none.
 func (s *Snapshot) partInConflict(conflict error) (p part, known bool) {
-	var e *ConflictError
+	var e *apiclient.ConflictError
 	if !errors.As(conflict, &e) || s.object.isPresent() {
 		return 0, false
 	}

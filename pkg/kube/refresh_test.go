@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/kube/apiclient"
 	"sluice.dev/sluice/pkg/rollout"
 )
 
@@ -23,7 +24,7 @@ func TestWhichPartAConflictIsAbout(t *testing.T) {
 	}
 	conflict := apierrors.NewConflict(schema.GroupResource{}, "web", errors.New("it was modified"))
 	for name, c := range map[string]struct {
-		on   Access
+		on   apiclient.Access
 		err  error
 		want part
 		all  bool
@@ -37,12 +38,12 @@ func TestWhichPartAConflictIsAbout(t *testing.T) {
 		"a Deployment of no part": {s.accessTo("patch", "apps", "deployments", "other"), conflict, 0, true},
 		"what is gone":            {s.accessTo("patch", "apps", "deployments", "web"), apierrors.NewNotFound(schema.GroupResource{}, "web"), 0, true},
 	} {
-		err := fmt.Errorf("carry out: %w", (&Client{}).ActionError(rollout.AddFinalizer{}, c.on, c.err))
-		if p, known := s.partInConflict(err); p != c.want || known == c.all || !IsConflict(err) {
+		err := fmt.Errorf("carry out: %w", apiclient.ActionError(rollout.AddFinalizer{}, c.on, c.err))
+		if p, known := s.partInConflict(err); p != c.want || known == c.all || !apiclient.IsConflict(err) {
 			t.Errorf("%s: it is about part %d (%t), want %d (%t)", name, p, known, c.want, !c.all)
 		}
 	}
-	if _, known := s.partInConflict(RolloutError("commit the status of", s.rollout, conflict)); known {
+	if _, known := s.partInConflict(apiclient.RolloutError("commit the status of", s.rollout, conflict)); known {
 		t.Error("a commit that met a conflict is about a part")
 	}
 }

@@ -11,10 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/kube/apiclient"
 )
 
 func (c *Client) getRollout(ctx context.Context, key types.NamespacedName) (*api.Rollout, error) {
-	return WithDeadline(ctx, func(ctx context.Context) (*api.Rollout, error) {
+	return apiclient.WithDeadline(ctx, func(ctx context.Context) (*api.Rollout, error) {
 		r := &api.Rollout{}
 		return r, c.rollouts.Get().Namespace(key.Namespace).Resource("rollouts").Name(key.Name).Do(ctx).Into(r)
 	})
@@ -30,13 +31,13 @@ func (c *Client) CommitStatus(ctx context.Context, s *Snapshot, status api.Rollo
 	began, next := time.Now(), s.rollout.DeepCopy()
 	next.Status = *status.DeepCopy()
 	next.ManagedFields = nil // it may not have all of them, and the API server knows them
-	updated, err := WithDeadline(ctx, func(ctx context.Context) (*api.Rollout, error) {
+	updated, err := apiclient.WithDeadline(ctx, func(ctx context.Context) (*api.Rollout, error) {
 		r := &api.Rollout{}
 		return r, c.rollouts.Put().Namespace(next.Namespace).Resource("rollouts").Name(next.Name).SubResource("status").
 			Param("fieldManager", api.FieldManager).Body(next).Do(ctx).Into(r)
 	})
 	if err != nil {
-		return RolloutError("commit the status of", next, err)
+		return apiclient.RolloutError("commit the status of", next, err)
 	}
 	s.observedAt = began
 	s.storeRollout(c, updated)
@@ -56,16 +57,16 @@ func (c *Client) setFinalizer(ctx context.Context, s *Snapshot, present bool) er
 	if err != nil {
 		return err
 	}
-	updated, err := WithDeadline(ctx, func(ctx context.Context) (*api.Rollout, error) {
+	updated, err := apiclient.WithDeadline(ctx, func(ctx context.Context) (*api.Rollout, error) {
 		r := &api.Rollout{}
 		return r, c.rollouts.Patch(types.MergePatchType).Namespace(s.rollout.Namespace).Resource("rollouts").Name(s.rollout.Name).
 			Param("fieldManager", api.FieldManager).Body(body).Do(ctx).Into(r)
 	})
-	if err != nil && !(IsNotFound(err) && !present) {
-		return RolloutError("set the finalizers of", s.rollout, err)
+	if err != nil && !(apiclient.IsNotFound(err) && !present) {
+		return apiclient.RolloutError("set the finalizers of", s.rollout, err)
 	}
 	if err != nil { // it is gone already
-		c.informers.Rollouts.MarkDeleted(s.rollout.UID, false)
+		c.informers.rollouts.MarkDeleted(s.rollout.UID, false)
 		s.rollout = s.rollout.DeepCopy()
 		s.rollout.Finalizers = nil
 		return nil
@@ -76,7 +77,7 @@ func (c *Client) setFinalizer(ctx context.Context, s *Snapshot, present bool) er
 
 // storeRollout takes in the Rollout as the API server answered it.
 func (s *Snapshot) storeRollout(c *Client, updated *api.Rollout) {
-	c.informers.Rollouts.StoreAnswer(updated)
+	c.informers.rollouts.StoreAnswer(updated)
 	s.rollout, s.liveParts[partRollout] = updated, true
 }
 

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/kube/apiclient"
 	"sluice.dev/sluice/pkg/rollout"
 	"sluice.dev/sluice/pkg/traffic"
 	"sluice.dev/sluice/pkg/trafficrouting"
@@ -39,12 +40,12 @@ type routedObject struct {
 }
 
 // ObserveRouting sees everything that the next step of a TrafficRouting depends on. What a person must mend comes as problems; an error
-// is for [IsGone], or passes by itself and calls for another try.
+// is for [apiclient.IsGone], or passes by itself and calls for another try.
 func (c *Client) ObserveRouting(ctx context.Context, key types.NamespacedName) (*RoutingSnapshot, error) {
 	began := time.Now()
 	t, err := nilIfNotFound(c.getTrafficRouting(ctx, key))
 	if err == nil && t == nil {
-		err = ErrGone
+		err = apiclient.ErrGone
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read TrafficRouting %s: %w", key, err)
@@ -66,7 +67,7 @@ func (c *Client) ObserveRouting(ctx context.Context, key types.NamespacedName) (
 func (c *Client) readUsers(ctx context.Context, s *RoutingSnapshot) error {
 	for _, name := range trafficrouting.RequestingRollouts(s.routing.Finalizers) {
 		r, err := nilIfNotFound(c.getRollout(ctx, types.NamespacedName{Namespace: s.routing.Namespace, Name: name}))
-		if err != nil && !IsForbidden(err) {
+		if err != nil && !apiclient.IsForbidden(err) {
 			return fmt.Errorf("read Rollout %s: %w", name, err)
 		}
 		asks := err != nil // for all that is known
@@ -194,7 +195,7 @@ func (c *Client) CommitRouting(ctx context.Context, s *RoutingSnapshot, status a
 	}
 	began, next := time.Now(), s.routing.DeepCopy()
 	next.Status, next.ManagedFields = status, nil
-	updated, err := WithDeadline(ctx, func(ctx context.Context) (*api.TrafficRouting, error) {
+	updated, err := apiclient.WithDeadline(ctx, func(ctx context.Context) (*api.TrafficRouting, error) {
 		t := &api.TrafficRouting{}
 		return t, c.trafficRoutings.Put().Namespace(next.Namespace).Resource(trafficRoutings).Name(next.Name).SubResource("status").
 			Param("fieldManager", api.FieldManager).Body(next).Do(ctx).Into(t)
@@ -269,8 +270,8 @@ func (c *Client) setFinalizers(ctx context.Context, s *RoutingSnapshot, off func
 
 // routingError describes an error of a call about the TrafficRouting itself.
 func routingError(what string, t *api.TrafficRouting, err error) error {
-	if IsNotFound(err) {
-		err = fmt.Errorf("%w: %w", ErrGone, err)
+	if apiclient.IsNotFound(err) {
+		err = fmt.Errorf("%w: %w", apiclient.ErrGone, err)
 	}
 	return fmt.Errorf("%s TrafficRouting %s/%s: %w", what, t.Namespace, t.Name, err)
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/kube/apiclient"
 	"sluice.dev/sluice/pkg/rollout"
 	"sluice.dev/sluice/pkg/workload"
 )
@@ -76,8 +77,8 @@ func (o *observation) readAutoscalers(ctx context.Context) {
 	for _, versions := range autoscalerKinds() {
 		o.reads.Go(func() error {
 			list, err := o.autoscalersOfKind(ctx, versions)
-			if IsForbidden(err) { // what may not be listed may not be patched either; the release goes on, for there may be none
-				p := ForbiddenProblem(o.accessTo("list", versions[0].Group, versions[0].Resource, ""), err)
+			if apiclient.IsForbidden(err) { // what may not be listed may not be patched either; the release goes on, for there may be none
+				p := apiclient.ForbiddenProblem(o.accessTo("list", versions[0].Group, versions[0].Resource, ""), err)
 				p.Warning, p.Unknown = true, false
 				o.addProblem(p)
 				return nil
@@ -127,7 +128,7 @@ func (c *Client) listAutoscalers(ctx context.Context, namespace string, versions
 	for _, resource := range versions {
 		c.readCounts.live.Add(1)
 		// The API server's memory is good enough: a patch is refused if it has become another object.
-		list, err := WithDeadline(ctx, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
+		list, err := apiclient.WithDeadline(ctx, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
 			return c.objects.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 		})
 		if apierrors.IsNotFound(err) { // the kind is not served
@@ -174,12 +175,12 @@ func (c *Client) changeAutoscaler(ctx context.Context, s *Snapshot, action rollo
 		return o.live.GetAPIVersion() == of.APIVersion && o.live.GetKind() == of.Kind && o.live.GetName() == of.Name
 	})
 	if i < 0 {
-		return StaleAction(action)
+		return apiclient.StaleAction(action)
 	}
 	o := s.autoscalers[i]
 	patched, err := c.patchAutoscaler(ctx, o, s.rollout.Namespace, change(o.live))
 	if err != nil {
-		return c.ActionError(action, s.accessTo("patch", o.resource.Group, o.resource.Resource, of.Name), err)
+		return apiclient.ActionError(action, s.accessTo("patch", o.resource.Group, o.resource.Resource, of.Name), err)
 	}
 	s.autoscalers[i].live = patched
 	return nil
@@ -191,7 +192,7 @@ func (c *Client) patchAutoscaler(ctx context.Context, o autoscaler, namespace st
 		return nil, err
 	}
 	defer c.autoscalers.Remove(autoscalerListKey{namespace, o.resource.GroupResource()}) // whatever comes of it
-	return WithDeadline(ctx, func(ctx context.Context) (*unstructured.Unstructured, error) {
+	return apiclient.WithDeadline(ctx, func(ctx context.Context) (*unstructured.Unstructured, error) {
 		return c.objects.Resource(o.resource).Namespace(namespace).
 			Patch(ctx, o.live.GetName(), types.MergePatchType, body, metav1.PatchOptions{FieldManager: api.FieldManager})
 	})

@@ -15,6 +15,7 @@ import (
 
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/kube"
+	"sluice.dev/sluice/pkg/kube/apiclient"
 	"sluice.dev/sluice/pkg/planner"
 	"sluice.dev/sluice/pkg/rollout"
 )
@@ -111,7 +112,7 @@ func (w *world) atRest() {
 	w.eventually("the Rollout is at rest", func() bool {
 		s := w.observe("web")
 		d := planner.Plan(s.Seen, time.Now())
-		if err := w.step(s, d); err != nil && !kube.IsConflict(err) {
+		if err := w.step(s, d); err != nil && !apiclient.IsConflict(err) {
 			w.t.Fatal(err)
 		}
 		return len(d.Actions) == 0 && s.Seen.Workload.Adopted && s.Seen.Status.Phase == api.PhaseHealthy
@@ -196,7 +197,7 @@ func TestWhatWasCommittedLongAgoIsConfirmed(t *testing.T) {
 			return true
 		}
 		err := w.stepBy(k.Client, s, next)
-		if kube.IsConflict(err) {
+		if apiclient.IsConflict(err) {
 			err = k.ObserveLiveInto(t.Context(), s)
 		}
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"sluice.dev/sluice/pkg/kube/apiclient"
 )
 
 type answers func(*http.Request) (*http.Response, error)
@@ -43,10 +44,10 @@ func TestAServerThatIsBusyIsAskedOnceAndNamesItsWait(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err = client.Observe(t.Context(), types.NamespacedName{Namespace: "shop", Name: "web"})
-			if got := RetryAfter(err); got != test.want || !apierrors.IsTooManyRequests(err) {
+			if got := apiclient.RetryAfter(err); got != test.want || !apierrors.IsTooManyRequests(err) {
 				t.Errorf("the wait is %s, want %s, after: %v", got, test.want, err)
 			}
-			if IsConflict(err) || IsGone(err) || errors.Is(err, ErrStale) {
+			if apiclient.IsConflict(err) || apiclient.IsGone(err) || errors.Is(err, apiclient.ErrStale) {
 				t.Errorf("it is taken for something else: %v", err)
 			}
 			if n := asked.Load(); n != 1 {
@@ -68,7 +69,7 @@ func TestAKindThatCannotBeServedSlowsNobodyDown(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = client.Observe(t.Context(), types.NamespacedName{Namespace: "shop", Name: "web"})
-	if !apierrors.IsServiceUnavailable(err) || RetryAfter(err) != 0 || !strings.Contains(err.Error(), "conversion webhook failed") {
-		t.Errorf("it is told as %v, with a wait of %s", err, RetryAfter(err))
+	if !apierrors.IsServiceUnavailable(err) || apiclient.RetryAfter(err) != 0 || !strings.Contains(err.Error(), "conversion webhook failed") {
+		t.Errorf("it is told as %v, with a wait of %s", err, apiclient.RetryAfter(err))
 	}
 }

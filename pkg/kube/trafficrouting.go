@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/kube/apiclient"
 	"sluice.dev/sluice/pkg/rollout"
 	"sluice.dev/sluice/pkg/trafficrouting"
 )
@@ -18,7 +19,7 @@ import (
 const trafficRoutings = "trafficroutings"
 
 func (c *Client) getTrafficRouting(ctx context.Context, key types.NamespacedName) (*api.TrafficRouting, error) {
-	return WithDeadline(ctx, func(ctx context.Context) (*api.TrafficRouting, error) {
+	return apiclient.WithDeadline(ctx, func(ctx context.Context) (*api.TrafficRouting, error) {
 		t := &api.TrafficRouting{}
 		return t, c.trafficRoutings.Get().Namespace(key.Namespace).Resource(trafficRoutings).Name(key.Name).Do(ctx).Into(t)
 	})
@@ -65,7 +66,7 @@ func progressingFinalizer(name string) string { return api.FinalizerProgressingP
 // claimTrafficRouting has the Rollout ask for its TrafficRouting, or no longer do so.
 func (c *Client) claimTrafficRouting(ctx context.Context, s *Snapshot, a rollout.Action, claim bool) error {
 	if s.trafficRouting == nil {
-		return StaleAction(a)
+		return apiclient.StaleAction(a)
 	}
 	own := progressingFinalizer(s.rollout.Name)
 	var on []string
@@ -73,12 +74,12 @@ func (c *Client) claimTrafficRouting(ctx context.Context, s *Snapshot, a rollout
 		on = append(on, own)
 	}
 	updated, err := c.changeFinalizers(ctx, s.trafficRouting, func(f string) bool { return f == own }, on...)
-	if IsNotFound(err) && !claim {
+	if apiclient.IsNotFound(err) && !claim {
 		s.trafficRouting = nil
 		return nil
 	}
 	if err != nil {
-		return c.ActionError(a, s.accessTo("patch", api.Group, trafficRoutings, s.trafficRouting.Name), err)
+		return apiclient.ActionError(a, s.accessTo("patch", api.Group, trafficRoutings, s.trafficRouting.Name), err)
 	}
 	s.trafficRouting = updated
 	return nil
@@ -93,7 +94,7 @@ func (c *Client) changeFinalizers(ctx context.Context, t *api.TrafficRouting, of
 	if err != nil {
 		return nil, err
 	}
-	return WithDeadline(ctx, func(ctx context.Context) (*api.TrafficRouting, error) {
+	return apiclient.WithDeadline(ctx, func(ctx context.Context) (*api.TrafficRouting, error) {
 		updated := &api.TrafficRouting{}
 		return updated, c.trafficRoutings.Patch(types.MergePatchType).Namespace(t.Namespace).Resource(trafficRoutings).Name(t.Name).
 			Param("fieldManager", api.FieldManager).Body(body).Do(ctx).Into(updated)

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"sluice.dev/sluice/pkg/kube/apiclient"
 	"sluice.dev/sluice/pkg/rollout"
 )
 
@@ -67,12 +68,12 @@ func (t *serverErrors) recordResult(of schema.GroupVersionResource, err error, n
 
 // reportUnreadable adds a problem with a gateway object if a person must mend an error about a resource: the executor lacks a right, or the error lasts. It returns all
 // other errors. blind: the executor cannot restore the gateway object either.
-func (o *observation) reportUnreadable(of schema.GroupVersionResource, on Access, blind bool, err error) error {
+func (o *observation) reportUnreadable(of schema.GroupVersionResource, on apiclient.Access, blind bool, err error) error {
 	on.Group, on.Resource = of.Group, of.Resource
 	var p rollout.Problem
 	switch {
-	case IsForbidden(err):
-		p = ForbiddenProblem(on, err)
+	case apiclient.IsForbidden(err):
+		p = apiclient.ForbiddenProblem(on, err)
 	case isLasting(err):
 		p = rollout.Problem{Reason: rollout.ReasonUnreadable, Route: on.Route, Message: fmt.Sprintf(
 			"The API server cannot %s %s in namespace %s: %s. Mend what the error names, such as the conversion webhook of the CustomResourceDefinition",

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/kube/apiclient"
 	"sluice.dev/sluice/pkg/rollout"
 	"sluice.dev/sluice/pkg/workload"
 )
@@ -18,7 +19,7 @@ import (
 // changeWorkloadObject carries out an action on a workload that is no Deployment.
 func (c *Client) changeWorkloadObject(ctx context.Context, s *Snapshot, action rollout.Action) error {
 	if !s.object.isPresent() {
-		return StaleAction(action)
+		return apiclient.StaleAction(action)
 	}
 	if err := c.readIdleDependents(ctx, s); err != nil {
 		return fmt.Errorf("%s: %w", action, err)
@@ -67,15 +68,15 @@ func (c *Client) readIdleDependents(ctx context.Context, s *Snapshot) error {
 
 func (c *Client) sendObjectPatch(ctx context.Context, s *Snapshot, action rollout.Action, kind types.PatchType, body []byte) error {
 	w := s.object
-	patched, err := WithDeadline(ctx, func(ctx context.Context) (*unstructured.Unstructured, error) {
+	patched, err := apiclient.WithDeadline(ctx, func(ctx context.Context) (*unstructured.Unstructured, error) {
 		return c.objects.Resource(w.resource).Namespace(s.rollout.Namespace).Patch(ctx, w.Live.GetName(), kind, body, metav1.PatchOptions{FieldManager: api.FieldManager})
 	})
 	if err != nil {
 		on := s.accessTo("patch", w.resource.Group, w.resource.Resource, w.Live.GetName())
 		on.Workload = true
-		return c.ActionError(action, on, err)
+		return apiclient.ActionError(action, on, err)
 	}
-	c.informers.ForWorkload(w.resource).StoreAnswer(patched)
+	c.informers.forWorkload(w.resource).StoreAnswer(patched)
 	w.Live, s.liveParts[partWorkload] = patched, true
 	return nil
 }
@@ -84,7 +85,7 @@ func (c *Client) sendObjectPatch(ctx context.Context, s *Snapshot, action rollou
 func (c *Client) restoreWorkloadObject(ctx context.Context, s *Snapshot, a rollout.RestoreTemplate) error {
 	body, err := s.object.RestoreTemplate(a.Hash)
 	if err != nil {
-		return fmt.Errorf("%w: %w", StaleAction(a), err)
+		return fmt.Errorf("%w: %w", apiclient.StaleAction(a), err)
 	}
 	return c.sendObjectPatch(ctx, s, a, types.JSONPatchType, body)
 }
@@ -92,11 +93,11 @@ func (c *Client) restoreWorkloadObject(ctx context.Context, s *Snapshot, a rollo
 // replacePods deletes pods, each only as it was seen.
 func (c *Client) replacePods(ctx context.Context, s *Snapshot, a rollout.ReplacePods) error {
 	if !s.object.isPresent() {
-		return StaleAction(a)
+		return apiclient.StaleAction(a)
 	}
 	victims := s.object.DeletionCandidates(a.Hash, a.Pods)
 	if len(victims) == 0 {
-		return StaleAction(a)
+		return apiclient.StaleAction(a)
 	}
 	ctx, cancel := withFenceDeadline(ctx, s.observedAt)
 	defer cancel()
@@ -104,11 +105,11 @@ func (c *Client) replacePods(ctx context.Context, s *Snapshot, a rollout.Replace
 	deletions.SetLimit(podPatches)
 	for _, pod := range victims {
 		deletions.Go(func() error {
-			_, err := WithDeadline(bounded, func(ctx context.Context) (any, error) {
+			_, err := apiclient.WithDeadline(bounded, func(ctx context.Context) (any, error) {
 				return nil, c.core.Pods(pod.Namespace).Delete(ctx, pod.Name, exactDeleteOptions(pod, metav1.DeletePropagationBackground))
 			})
 			if err != nil {
-				return c.ActionError(a, s.accessTo("delete", "", "pods", pod.Name), err)
+				return apiclient.ActionError(a, s.accessTo("delete", "", "pods", pod.Name), err)
 			}
 			return nil
 		})

@@ -10,6 +10,7 @@ import (
 
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/kube"
+	"sluice.dev/sluice/pkg/kube/apiclient"
 	"sluice.dev/sluice/pkg/rollout"
 )
 
@@ -238,14 +239,14 @@ func TestPodsAreDeletedOnlyAsTheyWereSeen(t *testing.T) {
 	s := w.liveLook()
 	hash := s.Seen.Workload.Revisions[0].Hash
 	w.kubectl("", "annotate", "pods", "--all", "seen=late")
-	if err := w.client.ApplyAction(t.Context(), s, rollout.ReplacePods{Hash: hash, Pods: 1}); !kube.IsConflict(err) {
+	if err := w.client.ApplyAction(t.Context(), s, rollout.ReplacePods{Hash: hash, Pods: 1}); !apiclient.IsConflict(err) {
 		t.Errorf("the error about pods that have changed is %v", err)
 	}
 	if got := w.images()["web:1"]; got != 2 {
 		t.Errorf("%d pods are left", got)
 	}
 	s = w.liveLook()
-	if err := w.client.ApplyAction(t.Context(), s, rollout.ReplacePods{Hash: "none", Pods: 1}); !kube.IsConflict(err) {
+	if err := w.client.ApplyAction(t.Context(), s, rollout.ReplacePods{Hash: "none", Pods: 1}); !apiclient.IsConflict(err) {
 		t.Errorf("the error about pods that are not there is %v", err)
 	}
 	before := w.get("pods", `{range .items[*]}{.metadata.uid}{"\n"}{end}`)

@@ -2,22 +2,22 @@ package kube
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/kube/apiclient"
+	"sluice.dev/sluice/pkg/kube/cache"
 	"sluice.dev/sluice/pkg/rollout"
 	"sluice.dev/sluice/pkg/workload"
 )
-
-// GroupKruise has the workloads of OpenKruise.
-const GroupKruise = "apps.kruise.io"
 
 // workloadObject is a workload that is no Deployment. Its kind is watched; what hangs on it is not, and is listed when it is asked for.
 type workloadObject struct {
@@ -31,8 +31,8 @@ type workloadObject struct {
 // isPresent reports whether the workload is one that is no Deployment, and exists.
 func (w *workloadObject) isPresent() bool { return w != nil && w.Live != nil }
 
-func (w *workloadObject) watchedKind() WatchedKind {
-	return WatchedKind{GroupVersionResource: w.resource, Workload: true}
+func (w *workloadObject) watchedKind() watchedKind {
+	return watchedKind{GroupVersionResource: w.resource, isWorkload: true}
 }
 
 func (w *workloadObject) observedOrIdle(rolloutName string) rollout.Workload {
@@ -94,11 +94,10 @@ func (o *observation) readWorkloadObject(ctx context.Context) {
 		s.object = &workloadObject{}
 	}
 	o.reads.Go(func() error {
-		of := Kind{ref.APIVersion, ref.Kind}
+		of := apiclient.Kind{APIVersion: ref.APIVersion, Name: ref.Kind}
 		found, err := o.resolveKind(ctx, of)
-		var unserved *UnservedError
 		switch {
-		case errors.As(err, &unserved), err == nil && !found.Namespaced:
+		case apiclient.IsUnservedKind(err), err == nil && !found.Namespaced:
 			o.markLive(partWorkload)()
 			o.addProblem(workloadUnserved(ref))
 			return nil
@@ -124,7 +123,7 @@ func (o *observation) readWorkloadObject(ctx context.Context) {
 
 func (o *observation) fetchWorkloadObject(ctx context.Context, resource schema.GroupVersionResource, name string) (*unstructured.Unstructured, error) {
 	return fetchObject(ctx, o, objectQuery[*unstructured.Unstructured]{
-		overlay: o.client.informers.ForWorkload(resource), name: o.keyOf(name), expected: true, confirmAbsence: true, isComplete: MarkedWorkload, onAnswer: o.markLive(partWorkload),
+		overlay: o.client.informers.forWorkload(resource), name: o.keyOf(name), expected: true, confirmAbsence: true, isComplete: cache.MarkedWorkload, onAnswer: o.markLive(partWorkload),
 		call: func(ctx context.Context) (*unstructured.Unstructured, error) {
 			return o.client.objects.Resource(resource).Namespace(o.namespace).Get(ctx, name, metav1.GetOptions{})
 		},
@@ -189,11 +188,24 @@ func (o *observation) readObjectDependents(ctx context.Context) {
 		}
 		w.Pods = pointersTo(found.Items)
 		for _, pod := range w.Pods {
-			TrimPod(pod)
+			trimPod(pod)
 		}
 		o.dependentsRead.Add(1)
 		return nil
 	})
+}
+
+// trimPod keeps what a release asks of a pod: whose it is, how far it has come, whether it is ready, and what it costs to delete it.
+func trimPod(pod *corev1.Pod) {
+	cost, priced := pod.Annotations[corev1.PodDeletionCost]
+	pod.ManagedFields, pod.Annotations = nil, nil
+	if priced {
+		pod.Annotations = map[string]string{corev1.PodDeletionCost: cost}
+	}
+	pod.Spec = corev1.PodSpec{NodeName: pod.Spec.NodeName}
+	pod.Status = corev1.PodStatus{Phase: pod.Status.Phase, Conditions: slices.Clip(slices.DeleteFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type != corev1.PodReady && c.Type != workload.ConditionUpdatedInPlace
+	}))}
 }
 
 // storeDependents takes in that what hangs on a workload has been read, and remembers what is seen of one at rest.
@@ -210,7 +222,7 @@ func (o *observation) storeDependents() {
 
 func workloadUnserved(ref rollout.Ref) rollout.Problem {
 	install := "install what defines that kind (kubectl get crd shows those that are there)"
-	if GroupOf(ref) == GroupKruise {
+	if groupOf(ref) == rollout.GroupKruise {
 		install = "install OpenKruise (https://openkruise.io/docs/installation)"
 	}
 	return rollout.Problem{Reason: rollout.ReasonWorkloadMissing, Message: fmt.Sprintf(

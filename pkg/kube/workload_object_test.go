@@ -95,24 +95,6 @@ func TestEndpointsOfAnotherKindAreThoseOfItsNewPods(t *testing.T) {
 	}
 }
 
-func TestWhichPoliciesHoldAKind(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct{ apiVersion, kind, want string }{
-		{"apps/v1", "Deployment", "deployment"},
-		{"apps/v1", "StatefulSet", "statefulset"},
-		{"apps/v1", "DaemonSet", "daemonset"},
-		{"apps.kruise.io/v1alpha1", "CloneSet", "cloneset"},
-		{"apps.kruise.io/v1beta1", "StatefulSet", "statefulset"},
-		{"apps.kruise.io/v1alpha1", "DaemonSet", "statefulset"}, // which goes by a partition as well
-		{"games.example.com/v1", "Server", "statefulset"},
-	} {
-		got := FamilyOf(rollout.Ref{APIVersion: c.apiVersion, Kind: c.kind, Name: "web"})
-		if diff := cmp.Diff(c.want, got); diff != "" {
-			t.Errorf("%s of %s (-want +got):\n%s", c.kind, c.apiVersion, diff)
-		}
-	}
-}
-
 func TestByWhichLabelServicesTellRevisionsApart(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ apiVersion, kind, want string }{
@@ -155,26 +137,8 @@ func TestARestedWorkloadIsRememberedAsLongAsItIsTheSame(t *testing.T) {
 	}
 }
 
-func TestWhatIsKeptOfWorkloadsAndPods(t *testing.T) {
+func TestWhatIsKeptOfPods(t *testing.T) {
 	t.Parallel()
-	unmarked, marked := objectOf(t, aStatefulSet), objectOf(t, aStatefulSet)
-	marked.SetLabels(map[string]string{"rollouts.kruise.io/workload-type": "statefulset"})
-	want := marked.DeepCopy()
-	unstructured.RemoveNestedField(want.Object, "status", "conditions")
-	for range 2 { // a second time does nothing
-		trimWorkload(unmarked)
-		trimWorkload(marked)
-		if diff := cmp.Diff(objectOf(t, `
-apiVersion: apps/v1
-kind: StatefulSet
-metadata: {name: web, namespace: shop, uid: w, resourceVersion: "5"}`), unmarked); diff != "" {
-			t.Errorf("one that is not ours (-want +got):\n%s", diff)
-		}
-		if diff := cmp.Diff(want, marked); diff != "" {
-			t.Errorf("one that is ours (-want +got):\n%s", diff)
-		}
-	}
-
 	pod := &corev1.Pod{ObjectMeta: ownedByWeb("web-0", "web-1"), Spec: corev1.PodSpec{Hostname: "web-0"}}
 	pod.Annotations = map[string]string{corev1.PodDeletionCost: "7", "note": "long"}
 	ready := corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue}
@@ -182,7 +146,7 @@ metadata: {name: web, namespace: shop, uid: w, resourceVersion: "5"}`), unmarked
 	pod.Status = corev1.PodStatus{Phase: corev1.PodPending, PodIP: "10.0.0.1", Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled}, ready, updating}}
 	kept := &corev1.Pod{ObjectMeta: ownedByWeb("web-0", "web-1"), Status: corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{ready, updating}}}
 	kept.Annotations = map[string]string{corev1.PodDeletionCost: "7"}
-	TrimPod(pod)
+	trimPod(pod)
 	if diff := cmp.Diff(kept, pod); diff != "" {
 		t.Errorf("a pod (-want +got):\n%s", diff)
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/kube/apiclient"
 	"sluice.dev/sluice/pkg/rollout"
 	"sluice.dev/sluice/pkg/workload"
 )
@@ -55,7 +56,7 @@ func (o *observation) confirmReplicaSets(ctx context.Context) (confirmed bool, e
 	s, c := o.snapshot, o.client
 	var shown []*appsv1.ReplicaSet
 	for _, owner := range s.replicaSetOwners() {
-		some, known := c.informers.ReplicaSets.ByIndex(ByOwner, owner)
+		some, known := c.informers.replicaSets.ByKey(owner)
 		if !known {
 			return false, nil
 		}
@@ -76,7 +77,7 @@ func (o *observation) confirmReplicaSets(ctx context.Context) (confirmed bool, e
 			return err
 		})
 	}
-	if err := reads.Wait(); IsForbidden(err) { // by a role from before they were read by name
+	if err := reads.Wait(); apiclient.IsForbidden(err) { // by a role from before they were read by name
 		return false, nil
 	} else if err != nil {
 		return false, err
@@ -120,19 +121,19 @@ func hasPods(set *appsv1.ReplicaSet) bool {
 func (c *Client) patchReplicaSet(ctx context.Context, s *Snapshot, a rollout.Action, hash string, change func(*appsv1.ReplicaSet) workload.Patch) error {
 	i, set := s.replicaSetWith(hash)
 	if set == nil {
-		return StaleAction(a)
+		return apiclient.StaleAction(a)
 	}
 	body, err := json.Marshal(change(set))
 	if err != nil {
 		return fmt.Errorf("%s: %w", a, err)
 	}
-	scaled, err := WithDeadline(ctx, func(ctx context.Context) (*appsv1.ReplicaSet, error) {
+	scaled, err := apiclient.WithDeadline(ctx, func(ctx context.Context) (*appsv1.ReplicaSet, error) {
 		return c.apps.ReplicaSets(s.rollout.Namespace).Patch(ctx, set.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: api.FieldManager})
 	})
 	if err != nil {
-		return c.ActionError(a, s.accessTo("patch", "apps", "replicasets", set.Name), err)
+		return apiclient.ActionError(a, s.accessTo("patch", "apps", "replicasets", set.Name), err)
 	}
-	c.informers.ReplicaSets.StoreAnswer(scaled)
+	c.informers.replicaSets.StoreAnswer(scaled)
 	s.replicaSets[i] = scaled
 	return nil
 }
@@ -141,15 +142,15 @@ func (c *Client) patchReplicaSet(ctx context.Context, s *Snapshot, a rollout.Act
 func (c *Client) deleteReplicaSet(ctx context.Context, s *Snapshot, a rollout.DeleteRevision) error {
 	i, set := s.replicaSetWith(a.Hash)
 	if set == nil || set.Spec.Replicas == nil || *set.Spec.Replicas != 0 {
-		return StaleAction(a)
+		return apiclient.StaleAction(a)
 	}
-	_, err := WithDeadline(ctx, func(ctx context.Context) (any, error) {
+	_, err := apiclient.WithDeadline(ctx, func(ctx context.Context) (any, error) {
 		return nil, c.apps.ReplicaSets(s.rollout.Namespace).Delete(ctx, set.Name, exactDeleteOptions(set, metav1.DeletePropagationBackground))
 	})
-	if err != nil && !IsNotFound(err) {
-		return c.ActionError(a, s.accessTo("delete", "apps", "replicasets", set.Name), err)
+	if err != nil && !apiclient.IsNotFound(err) {
+		return apiclient.ActionError(a, s.accessTo("delete", "apps", "replicasets", set.Name), err)
 	}
-	if left := afterDeletion(c.informers.ReplicaSets, set, false); left != nil {
+	if left := afterDeletion(c.informers.replicaSets, set, false); left != nil {
 		s.replicaSets[i] = left
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sluice.dev/sluice/pkg/kube"
+	"sluice.dev/sluice/pkg/kube/apiclient"
 	"sluice.dev/sluice/pkg/planner"
 	"sluice.dev/sluice/pkg/rollout"
 )
@@ -117,7 +118,7 @@ func TestReplicaSetsAreReadAgainAfterAConflictAboutTheirWorkload(t *testing.T) {
 	d, _ := advancing(s)
 	w.kubectl("", "annotate", "deployment", "web", "written=meanwhile")
 	conflict := w.client.ApplyAction(t.Context(), s, d.Actions[0])
-	if !kube.IsConflict(conflict) {
+	if !apiclient.IsConflict(conflict) {
 		t.Fatalf("%s met %v", d.Actions[0], conflict)
 	}
 	w.kubectl("", "annotate", "replicaset", "web-"+s.Seen.Workload.Revisions[0].Hash, "written=meanwhile")

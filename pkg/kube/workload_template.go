@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 
+	"sluice.dev/sluice/pkg/kube/apiclient"
 	"sluice.dev/sluice/pkg/rollout"
 	"sluice.dev/sluice/pkg/workload"
 )
@@ -20,20 +21,20 @@ func (c *Client) restoreTemplate(ctx context.Context, s *Snapshot, a rollout.Res
 		return c.restoreWorkloadObject(ctx, s, a)
 	}
 	if s.deployment == nil {
-		return StaleAction(a)
+		return apiclient.StaleAction(a)
 	}
 	ns, name := s.rollout.Namespace, ""
 	if _, set := s.replicaSetWith(a.Hash); set != nil {
 		name = set.Name
 	}
-	list, err := WithDeadline(ctx, func(ctx context.Context) (*appsv1.ReplicaSetList, error) {
+	list, err := apiclient.WithDeadline(ctx, func(ctx context.Context) (*appsv1.ReplicaSetList, error) {
 		return c.apps.ReplicaSets(ns).List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()})
 	})
 	if err != nil {
-		return c.ActionError(a, s.accessTo("list", "apps", "replicasets", name), err)
+		return apiclient.ActionError(a, s.accessTo("list", "apps", "replicasets", name), err)
 	}
 	if len(list.Items) != 1 {
-		return StaleAction(a)
+		return apiclient.StaleAction(a)
 	}
 	body, err := workload.RestoreTemplate(s.deployment, &list.Items[0])
 	if err != nil {

@@ -29,7 +29,7 @@ func (r Ref) String() string { return r.Kind + " " + r.Name }
 // KubectlName is what kubectl takes for the object, such as deployment/demo.
 func (r Ref) KubectlName() string {
 	kind := strings.ToLower(r.Kind)
-	if group := r.apiGroup(); group == groupKruise {
+	if group := r.apiGroup(); group == GroupKruise {
 		kind += "." + group // kubectl would take the other StatefulSet
 	}
 	return kind + "/" + r.Name
@@ -46,12 +46,12 @@ func (r Ref) apiGroup() string {
 // Groups of the API that have workloads.
 const (
 	groupApps   = "apps"
-	groupKruise = "apps.kruise.io"
+	GroupKruise = "apps.kruise.io"
 )
 
 func (r Ref) IsDeployment() bool { return r.apiGroup() == groupApps && r.Kind == "Deployment" }
 
-func (r Ref) IsCloneSet() bool { return r.apiGroup() == groupKruise && r.Kind == "CloneSet" }
+func (r Ref) IsCloneSet() bool { return r.apiGroup() == GroupKruise && r.Kind == "CloneSet" }
 
 // Seen is what a shell saw of the world for one Rollout, as values: everything that the planner may know.
 type Seen struct {

@@ -10,6 +10,7 @@ import (
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/executor"
 	"sluice.dev/sluice/pkg/kube"
+	"sluice.dev/sluice/pkg/kube/apiclient"
 	"sluice.dev/sluice/pkg/rollout"
 	"sluice.dev/sluice/pkg/trafficrouting"
 )
@@ -65,7 +66,7 @@ func (p *simulation) advanceTrafficRouting(ctx context.Context) (moved bool, err
 	before := p.store.version
 	for range executor.MaxRounds {
 		snap, err := p.client.ObserveRouting(ctx, types.NamespacedName{Namespace: p.Rollout.Namespace, Name: p.spec.TrafficRouting})
-		if kube.IsGone(err) {
+		if apiclient.IsGone(err) {
 			return false, nil // which the release is held for
 		}
 		if err != nil {

@@ -1,4 +1,4 @@
-package kube
+package apiclient
 
 import (
 	"errors"
@@ -36,7 +36,7 @@ func TestErrorsOfWritesSayWhatToDoNext(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			err := fmt.Errorf("run: %w", (&Client{}).ActionError(rollout.AdoptWorkload{}, Access{Verb: "patch", Resource: "deployments"}, c.err))
+			err := fmt.Errorf("run: %w", ActionError(rollout.AdoptWorkload{}, Access{Verb: "patch", Resource: "deployments"}, c.err))
 			_, problem := ProblemOf(err)
 			if got := (verdict{IsConflict(err), IsGone(err), problem}); got != c.want {
 				t.Errorf("the verdict is %+v, want %+v", got, c.want)

@@ -1,7 +1,8 @@
-package kube
+package apiclient
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -23,33 +24,45 @@ type Resource struct {
 // Discovery finds the resources of kinds. What is found is kept until it is no longer served: a kind does not change its resource.
 // What is not served is asked for again each time, so that a CRD counts as soon as it is installed.
 type Discovery struct {
-	Client discovery.DiscoveryInterfaceWithContext
+	client discovery.DiscoveryInterfaceWithContext
 
 	mu    sync.Mutex
-	Known map[Kind]Resource
+	known map[Kind]Resource
 }
 
-// UnservedError says that the cluster does not serve a kind.
-type UnservedError struct{ kind Kind }
+// NewDiscovery makes a Discovery that knows no kind yet.
+func NewDiscovery(client discovery.DiscoveryInterfaceWithContext) *Discovery {
+	return &Discovery{client: client, known: map[Kind]Resource{}}
+}
 
-func (e *UnservedError) Error() string {
+// unservedError says that the cluster does not serve a kind.
+type unservedError struct{ kind Kind }
+
+func (e *unservedError) Error() string {
 	return fmt.Sprintf("the cluster does not serve kind %s of %s", e.kind.Name, e.kind.APIVersion)
 }
 
+// IsUnservedKind reports whether the cluster does not serve the kind that a [Discovery] was asked for.
+func IsUnservedKind(err error) bool {
+	var unserved *unservedError
+	return errors.As(err, &unserved)
+}
+
+// ResourceFor is how the API server serves a kind. The error is for [IsUnservedKind], or passes by itself.
 func (k *Discovery) ResourceFor(ctx context.Context, of Kind) (Resource, error) {
 	k.mu.Lock()
-	found, ok := k.Known[of]
+	found, ok := k.known[of]
 	k.mu.Unlock()
 	if ok {
 		return found, nil
 	}
 	version, err := schema.ParseGroupVersion(of.APIVersion)
 	if err != nil {
-		return Resource{}, &UnservedError{of}
+		return Resource{}, &unservedError{of}
 	}
-	list, err := k.Client.ServerResourcesForGroupVersionWithContext(ctx, of.APIVersion)
+	list, err := k.client.ServerResourcesForGroupVersionWithContext(ctx, of.APIVersion)
 	if apierrors.IsNotFound(err) {
-		return Resource{}, &UnservedError{of}
+		return Resource{}, &unservedError{of}
 	}
 	if err != nil {
 		return Resource{}, fmt.Errorf("ask for the resources of %s: %w", of.APIVersion, err)
@@ -58,23 +71,25 @@ func (k *Discovery) ResourceFor(ctx context.Context, of Kind) (Resource, error) 
 		if r.Kind == of.Name && !strings.Contains(r.Name, "/") {
 			found := Resource{version.WithResource(r.Name), r.Namespaced}
 			k.mu.Lock()
-			k.Known[of] = found
+			k.known[of] = found
 			k.mu.Unlock()
 			return found, nil
 		}
 	}
-	return Resource{}, &UnservedError{of}
+	return Resource{}, &unservedError{of}
 }
 
+// IsCached reports whether [Discovery.ResourceFor] answers without a call.
 func (k *Discovery) IsCached(of Kind) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	_, ok := k.Known[of]
+	_, ok := k.known[of]
 	return ok
 }
 
+// InvalidateKind forgets the resource of a kind that turned out not to be served.
 func (k *Discovery) InvalidateKind(of Kind) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	delete(k.Known, of)
+	delete(k.known, of)
 }

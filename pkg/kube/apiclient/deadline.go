@@ -1,4 +1,4 @@
-package kube
+package apiclient
 
 import (
 	"context"
@@ -26,8 +26,8 @@ type unsentRequests struct {
 	deadlines map[*http.Request]time.Time
 }
 
-// HTTPClientFor is the client of a config.
-func HTTPClientFor(cfg *rest.Config) (*http.Client, error) {
+// NewHTTPClient makes the client of a config. It sends no request after its deadline, and does not wait for an API server that asks to come back later.
+func NewHTTPClient(cfg *rest.Config) (*http.Client, error) {
 	waiting := &unsentRequests{deadlines: map[*http.Request]time.Time{}}
 	cfg = rest.CopyConfig(cfg)
 	dial := cfg.Dial
@@ -45,7 +45,7 @@ func HTTPClientFor(cfg *rest.Config) (*http.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	client.Transport = deadlineTransport{client.Transport, waiting}
+	client.Transport = throttleTransport{deadlineTransport{client.Transport, waiting}}
 	return client, nil
 }
 
@@ -113,4 +113,14 @@ func (w deadlineConn) Write(b []byte) (int, error) {
 		return 0, fmt.Errorf("a request is too late to be sent: %w", os.ErrDeadlineExceeded)
 	}
 	return w.Conn.Write(b)
+}
+
+// CallDeadline bounds each call to the API server, retries that the server asked for included.
+const CallDeadline = 10 * time.Second
+
+// WithDeadline runs one call under the deadline.
+func WithDeadline[T any](ctx context.Context, call func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, CallDeadline)
+	defer cancel()
+	return call(ctx)
 }

@@ -1,4 +1,4 @@
-package kube
+package apiclient
 
 import (
 	"errors"
@@ -6,10 +6,7 @@ import (
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"sluice.dev/sluice/pkg/rollout"
 )
 
 func TestARefusalIsToldByWhoRefused(t *testing.T) {
@@ -37,17 +34,5 @@ func TestARefusalIsToldByWhoRefused(t *testing.T) {
 				t.Errorf("the message is %q", got)
 			}
 		})
-	}
-}
-
-// Who grants a kind of which objects are made beside others is told all that needs.
-func TestWhatMayNotBeMadeIsToldWithAllThatMakingTakes(t *testing.T) {
-	t.Parallel()
-	err := apierrors.NewForbidden(schema.GroupResource{Group: "example.com", Resource: "lanes"}, "web",
-		errors.New(`User "sluice" cannot create resource "lanes" in API group "example.com" in the namespace "shop"`))
-	g := &gateway{ref: rollout.Ref{APIVersion: "example.com/v1", Kind: "Lane", Name: "web"}}
-	on := g.childAccess("create", schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "lanes"}, &unstructured.Unstructured{Object: map[string]any{}})
-	if got := ForbiddenProblem(on, err).Message; !strings.Contains(got, `verbs: ["create", "update", "delete"]`) {
-		t.Errorf("the message is %q", got)
 	}
 }

@@ -1,6 +1,7 @@
-package kube
+package cache
 
 import (
+	"context"
 	"maps"
 	"sync"
 	"sync/atomic"
@@ -20,12 +21,12 @@ type Object interface {
 	comparable
 }
 
-// Overlay is what a watch has shown of one resource, together with what this process has written or read live since: nobody here
-// ever sees an object as it was before a write of ours. Objects of an overlay are shared; who changes one copies it first.
+// Overlay is the state of one resource as a watch has shown it, with the writes and the live reads of this process on top. Nothing is watched
+// before [Overlay.Run]. The objects of an overlay are shared: copy one before you change it.
 type Overlay[T Object] struct {
-	Informer cache.SharedIndexInformer
-	// Running: the watch was started. failing: it broke, and was not begun anew yet.
-	Running, failing atomic.Bool
+	informer cache.SharedIndexInformer
+	// running: the watch was started. failing: it broke, and has not started again yet.
+	running, failing atomic.Bool
 
 	mu sync.Mutex
 	// answered are objects that the watch may not have shown yet, by namespace and name.
@@ -47,9 +48,17 @@ const (
 	deletionMemory = time.Hour
 )
 
+// IsRunning reports whether the watch was started, and goes on.
+func (m *Overlay[T]) IsRunning() bool { return m.running.Load() }
+
+// WaitForSync waits until the first list is in, or ctx is done.
+func (m *Overlay[T]) WaitForSync(ctx context.Context) {
+	cache.WaitForCacheSync(ctx.Done(), m.informer.HasSynced)
+}
+
 // IsUsable reports whether the overlay may be asked: the first list is in, and the watch stands.
 func (m *Overlay[T]) IsUsable() bool {
-	return m != nil && m.Running.Load() && !m.failing.Load() && m.Informer.HasSynced()
+	return m != nil && m.running.Load() && !m.failing.Load() && m.informer.HasSynced()
 }
 
 // GetObject is the object of that name, nil when there is none; known is false when the overlay cannot tell.
@@ -59,7 +68,7 @@ func (m *Overlay[T]) GetObject(name types.NamespacedName) (found T, known bool) 
 	}
 	// In this order: what is read last is at least as new as the version.
 	upTo := m.LastSyncedVersion()
-	item, exists, err := m.Informer.GetStore().GetByKey(storeKey(name))
+	item, exists, err := m.informer.GetStore().GetByKey(storeKey(name))
 	if err != nil {
 		return found, false
 	}
@@ -89,7 +98,7 @@ func storeKey(name types.NamespacedName) string {
 
 // LastSyncedVersion is the resourceVersion up to which the overlay has seen everything.
 func (m *Overlay[T]) LastSyncedVersion() string {
-	return m.Informer.GetStore().LastStoreSyncResourceVersion()
+	return m.informer.GetStore().LastStoreSyncResourceVersion()
 }
 
 // afterDeletion is the object as it is after deletions that are known of.
@@ -118,12 +127,14 @@ func WithDeletionTimestamp[T Object](o T, since time.Time) T {
 	return copied
 }
 
-// ByIndex lists what has a value in an index; known is false when the overlay cannot tell.
-func (m *Overlay[T]) ByIndex(index, value string) (found []T, known bool) {
+// ByKey lists the objects with a key; known is false when the overlay cannot tell. ReplicaSets and EndpointSlices have keys, see [OwnerKey] and [ServiceKey].
+func (m *Overlay[T]) ByKey(key string) (found []T, known bool) { return m.inIndex(byKey, key) }
+
+func (m *Overlay[T]) inIndex(index, value string) (found []T, known bool) {
 	if !m.IsUsable() {
 		return nil, false
 	}
-	items, err := m.Informer.GetIndexer().ByIndex(index, value)
+	items, err := m.informer.GetIndexer().ByIndex(index, value)
 	if err != nil {
 		return nil, false
 	}
@@ -132,7 +143,7 @@ func (m *Overlay[T]) ByIndex(index, value string) (found []T, known bool) {
 
 // ListNamespace lists what is in a namespace; known is false when the overlay cannot tell.
 func (m *Overlay[T]) ListNamespace(namespace string) (found []T, known bool) {
-	shown, known := m.ByIndex(cache.NamespaceIndex, namespace)
+	shown, known := m.inIndex(cache.NamespaceIndex, namespace)
 	if !known {
 		return nil, false
 	}
@@ -165,7 +176,7 @@ func (m *Overlay[T]) ListWatched() []T {
 	if !m.IsUsable() {
 		return nil
 	}
-	return objectsIn[T](m.Informer.GetStore().List())
+	return objectsIn[T](m.informer.GetStore().List())
 }
 
 // objectsIn are the items of a store that are what it is for.
@@ -180,7 +191,7 @@ func objectsIn[T Object](items []any) (found []T) {
 
 // StoreAnswer takes in an object as the API server has just answered it.
 func (m *Overlay[T]) StoreAnswer(o T) {
-	if m == nil || !m.Running.Load() {
+	if m == nil || !m.running.Load() {
 		return
 	}
 	name := types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}.String()
@@ -197,7 +208,7 @@ func (m *Overlay[T]) StoreAnswer(o T) {
 
 // MarkDeleted takes in that an object is deleted; it is seen until the watch shows it gone if it lingers.
 func (m *Overlay[T]) MarkDeleted(uid types.UID, lingers bool) {
-	if m == nil || !m.Running.Load() {
+	if m == nil || !m.running.Load() {
 		return
 	}
 	now := time.Now()

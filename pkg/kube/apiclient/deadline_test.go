@@ -1,4 +1,4 @@
-package kube
+package apiclient
 
 import (
 	"context"
@@ -33,7 +33,7 @@ func (a *answering) RoundTrip(*http.Request) (*http.Response, error) {
 
 func TestARequestThatItsProcessWokeUpWithTooLateIsNotSent(t *testing.T) {
 	t.Parallel()
-	soon, cancel := withFenceDeadline(t.Context(), time.Now())
+	soon, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
 	for name, c := range map[string]struct {
 		ctx  context.Context
@@ -109,7 +109,7 @@ func TestARequestThatWasSentIsNotLate(t *testing.T) {
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	client, err := HTTPClientFor(&rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{
+	client, err := NewHTTPClient(&rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{
 		CAData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
 	}})
 	if err != nil {
@@ -132,7 +132,7 @@ func TestARequestThatWasSentIsNotLate(t *testing.T) {
 	if version := <-asked; version != 2 {
 		t.Errorf("it is asked by HTTP/%d", version)
 	}
-	unsent := client.Transport.(deadlineTransport).unsent
+	unsent := client.Transport.(throttleTransport).next.(deadlineTransport).unsent
 	left := func() int {
 		unsent.mu.Lock()
 		defer unsent.mu.Unlock()

@@ -1,4 +1,4 @@
-package kube
+package apiclient
 
 import (
 	"errors"
@@ -12,6 +12,7 @@ import (
 )
 
 var (
+	// ErrGone is for [IsGone], ErrStale for [IsConflict], ErrUndecided for [IsUndecided].
 	ErrGone  = errors.New("the Rollout no longer exists")
 	ErrStale = errors.New("the object has changed since it was observed")
 	// ErrUndecided: a release is not ended for one answer, which may come from a server that does not know everything yet.
@@ -70,9 +71,10 @@ func (e *ConflictError) Unwrap() error { return e.Cause }
 // StaleAction marks an action that does not fit what is there.
 func StaleAction(action rollout.Action) error { return fmt.Errorf("%s: %w", action, ErrStale) }
 
+// IsNotFound reports whether the API server serves the resource and has no object of that name.
 func IsNotFound(err error) bool { return apierrors.IsNotFound(err) && !api.Unserved(err) }
 
-// RolloutError describes an error of a call about the Rollout itself.
+// RolloutError describes an error of a call about the Rollout itself. what is the call, such as "read".
 func RolloutError(what string, r *api.Rollout, err error) error {
 	if IsNotFound(err) {
 		return fmt.Errorf("%s Rollout %s/%s: %w: %w", what, r.Namespace, r.Name, ErrGone, err)
@@ -81,7 +83,7 @@ func RolloutError(what string, r *api.Rollout, err error) error {
 }
 
 // ActionError describes an error of a write. An object that is no longer there, or is there already, calls for another look.
-func (c *Client) ActionError(action rollout.Action, on Access, err error) error {
+func ActionError(action rollout.Action, on Access, err error) error {
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsAlreadyExists(err):
 		return fmt.Errorf("%s: %w: %w", action, ErrStale, err)

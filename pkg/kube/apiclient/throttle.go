@@ -1,4 +1,4 @@
-package kube
+package apiclient
 
 import (
 	"bytes"
@@ -12,10 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ThrottleTransport makes an error of an answer by which the API server asks to wait. The client library would wait itself, ten times over,
+// throttleTransport makes an error of an answer by which the API server asks to wait. The client library would wait itself, ten times over,
 // and send again: with every worker asleep in a call of its own, nobody would know that it is the server that is slow, and each of
 // them would go on asking.
-type ThrottleTransport struct{ Next http.RoundTripper }
+type throttleTransport struct{ next http.RoundTripper }
 
 // minRetrySeconds is what the API server asks for when it does not say how long.
 const minRetrySeconds = 1
@@ -24,8 +24,8 @@ const minRetrySeconds = 1
 // executor does not slow down.
 const storageInitializing = "storage is (re)initializing"
 
-func (p ThrottleTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	response, err := p.Next.RoundTrip(r)
+func (p throttleTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := p.next.RoundTrip(r)
 	if err != nil || response.StatusCode != http.StatusTooManyRequests {
 		return response, err
 	}
@@ -52,4 +52,4 @@ func messageInBody(body []byte) string {
 }
 
 // WrappedRoundTripper lets the client library see through it.
-func (p ThrottleTransport) WrappedRoundTripper() http.RoundTripper { return p.Next }
+func (p throttleTransport) WrappedRoundTripper() http.RoundTripper { return p.next }

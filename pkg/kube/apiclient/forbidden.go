@@ -1,4 +1,4 @@
-package kube
+package apiclient
 
 import (
 	"errors"
@@ -18,13 +18,13 @@ type Access struct {
 	Route rollout.Ref
 	// Workload: it is the workload itself. Of kinds that are not in groups of the installation, it is granted by users as well.
 	Workload bool
-	// Child: the executor makes objects of the kind beside gateway objects, and deletes them. read: the executor only reads them.
+	// Child: the executor makes objects of the kind beside gateway objects, and deletes them. ReadOnly: the executor only reads them.
 	Child, ReadOnly bool
 }
 
 // grantedByInstall reports whether the permission comes with the installation.
 func (t Access) grantedByInstall() bool {
-	return t.Route == (rollout.Ref{}) && (!t.Workload || t.Group == appsv1.GroupName || t.Group == GroupKruise)
+	return t.Route == (rollout.Ref{}) && (!t.Workload || t.Group == appsv1.GroupName || t.Group == rollout.GroupKruise)
 }
 
 // ForbiddenProblem says which permission is missing and how to grant it. Refusals that RBAC has no part in, as of an admission webhook or
@@ -61,6 +61,7 @@ func forbiddenVerb(err error) string {
 	return verb
 }
 
+// QualifiedResource is the resource as kubectl takes it, such as deployments.apps.
 func (t Access) QualifiedResource() string {
 	if t.Group == "" {
 		return t.Resource
@@ -105,4 +106,5 @@ func (t Access) ruleManifest(verbs ...string) string {
 	return fmt.Sprintf("- apiGroups: [%q]\n  resources: [%q]\n  verbs: [\"%s\"]\n", t.Group, t.Resource, strings.Join(verbs, `", "`))
 }
 
+// IsFor reports whether the call is about a resource of a group.
 func (t Access) IsFor(group, resource string) bool { return t.Group == group && t.Resource == resource }

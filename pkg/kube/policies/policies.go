@@ -1,4 +1,4 @@
-package kube
+package policies
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/hold"
+	"sluice.dev/sluice/pkg/kube/apiclient"
 	"sluice.dev/sluice/pkg/rollout"
 	"sluice.dev/sluice/pkg/workload"
 )
@@ -25,8 +26,8 @@ const (
 	failureTTL = time.Second
 )
 
-// AllFamilies are the kinds by which admission policies are called.
-func AllFamilies() []string {
+// Families are the kinds by which admission policies are called.
+func Families() []string {
 	return []string{api.WorkloadTypeDeployment, api.WorkloadTypeStatefulSet, api.WorkloadTypeDaemonSet, api.WorkloadTypeCloneSet}
 }
 
@@ -42,19 +43,24 @@ func FamilyOf(ref rollout.Ref) string {
 	return api.WorkloadTypeStatefulSet
 }
 
-// InstallChecker knows whether the admission policies that hold a kind of workload are installed and bound.
-type InstallChecker struct {
-	Client admissionclient.AdmissionregistrationV1Interface
-	Family string
+// Checker knows whether the admission policies that hold a kind of workload are installed and bound.
+type Checker struct {
+	client admissionclient.AdmissionregistrationV1Interface
+	family string
 
 	mu          sync.Mutex
 	validUntil  time.Time        // before that last is good enough
 	lastProblem *rollout.Problem // what was found when the API server last answered
 }
 
+// NewChecker makes a checker for a family, one of [Families].
+func NewChecker(client admissionclient.AdmissionregistrationV1Interface, family string) *Checker {
+	return &Checker{client: client, family: family}
+}
+
 // FindProblem is what is wrong with the policies, nil when nothing is. It stops no release: without them a change of a workload rolls
 // until an executor sees it. While the API server does not tell, the answer is what it told last.
-func (p *InstallChecker) FindProblem(ctx context.Context) *rollout.Problem {
+func (p *Checker) FindProblem(ctx context.Context) *rollout.Problem {
 	p.mu.Lock()
 	next, last := p.validUntil, p.lastProblem
 	p.mu.Unlock()
@@ -78,23 +84,23 @@ func (p *InstallChecker) FindProblem(ctx context.Context) *rollout.Problem {
 }
 
 // CachedProblem is what was found last.
-func (p *InstallChecker) CachedProblem() *rollout.Problem {
+func (p *Checker) CachedProblem() *rollout.Problem {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.lastProblem
 }
 
 // checkInstalled reports ok false when it could not find out.
-func (p *InstallChecker) checkInstalled(ctx context.Context) (problem *rollout.Problem, ok bool) {
+func (p *Checker) checkInstalled(ctx context.Context) (problem *rollout.Problem, ok bool) {
 	problem, ok = p.checkPolicies(ctx)
 	if !ok || problem == nil || problem.Reason != rollout.ReasonAdmissionPolicyMissing {
 		return problem, ok
 	}
-	webhook, err := WithDeadline(ctx, func(ctx context.Context) (*admissionregistrationv1.MutatingWebhookConfiguration, error) {
-		return p.Client.MutatingWebhookConfigurations().Get(ctx, hold.WebhookName, metav1.GetOptions{})
+	webhook, err := apiclient.WithDeadline(ctx, func(ctx context.Context) (*admissionregistrationv1.MutatingWebhookConfiguration, error) {
+		return p.client.MutatingWebhookConfigurations().Get(ctx, hold.WebhookName, metav1.GetOptions{})
 	})
 	switch {
-	case IsNotFound(err), IsForbidden(err):
+	case apiclient.IsNotFound(err), apiclient.IsForbidden(err):
 		return problem, true
 	case err != nil:
 		return nil, false
@@ -105,17 +111,17 @@ func (p *InstallChecker) checkInstalled(ctx context.Context) (problem *rollout.P
 	return nil, true
 }
 
-func (p *InstallChecker) checkPolicies(ctx context.Context) (problem *rollout.Problem, ok bool) {
+func (p *Checker) checkPolicies(ctx context.Context) (problem *rollout.Problem, ok bool) {
 	var absent []string
-	for _, name := range []string{"sluice-hold-" + p.Family, "sluice-guard-" + p.Family} {
-		_, err := WithDeadline(ctx, func(ctx context.Context) (any, error) {
-			return p.Client.MutatingAdmissionPolicies().Get(ctx, name, metav1.GetOptions{})
+	for _, name := range []string{"sluice-hold-" + p.family, "sluice-guard-" + p.family} {
+		_, err := apiclient.WithDeadline(ctx, func(ctx context.Context) (any, error) {
+			return p.client.MutatingAdmissionPolicies().Get(ctx, name, metav1.GetOptions{})
 		})
-		on := Access{Verb: "get", Group: "admissionregistration.k8s.io", Resource: "mutatingadmissionpolicies", Name: name}
+		on := apiclient.Access{Verb: "get", Group: "admissionregistration.k8s.io", Resource: "mutatingadmissionpolicies", Name: name}
 		what := "MutatingAdmissionPolicy " + name
 		if err == nil {
-			_, err = WithDeadline(ctx, func(ctx context.Context) (any, error) {
-				return p.Client.MutatingAdmissionPolicyBindings().Get(ctx, name, metav1.GetOptions{})
+			_, err = apiclient.WithDeadline(ctx, func(ctx context.Context) (any, error) {
+				return p.client.MutatingAdmissionPolicyBindings().Get(ctx, name, metav1.GetOptions{})
 			})
 			on.Resource = "mutatingadmissionpolicybindings"
 			what = "MutatingAdmissionPolicyBinding " + name
@@ -125,10 +131,10 @@ func (p *InstallChecker) checkPolicies(ctx context.Context) (problem *rollout.Pr
 		case api.Unserved(err):
 			return &rollout.Problem{Reason: rollout.ReasonAdmissionPolicyMissing, Warning: true, Message: "This cluster does not serve MutatingAdmissionPolicy v1, " +
 				"so nothing holds a new version in the moment it is applied. Install the webhook that does it on older ones (docs/installing.md), or use Kubernetes 1.36 or newer."}, true
-		case IsNotFound(err):
+		case apiclient.IsNotFound(err):
 			absent = append(absent, what)
-		case IsForbidden(err):
-			problem := ForbiddenProblem(on, err)
+		case apiclient.IsForbidden(err):
+			problem := apiclient.ForbiddenProblem(on, err)
 			problem.Unknown, problem.Warning = false, true
 			return &problem, true
 		default:

@@ -1,4 +1,4 @@
-package kube
+package cache
 
 import (
 	"slices"
@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"sluice.dev/sluice/pkg/api"
-	"sluice.dev/sluice/pkg/workload"
 )
 
 // This file says what is kept in memory of the objects that are watched. Each function may change the object, which nobody else has
@@ -26,25 +25,25 @@ func transformWith[T Object](trim func(T)) func(any) (any, error) {
 	}
 }
 
-func TrimMetadata(o metav1.Object) {
+func trimMetadata(o metav1.Object) {
 	o.SetManagedFields(nil)
 	annotations := o.GetAnnotations()
 	delete(annotations, corev1.LastAppliedConfigAnnotation)
 	o.SetAnnotations(annotations)
 }
 
-// TrimRollout keeps who else has written the status: commands come that way.
-func TrimRollout(r *api.Rollout) {
+// trimRollout keeps who else has written the status: commands come that way.
+func trimRollout(r *api.Rollout) {
 	others := slices.DeleteFunc(r.ManagedFields, func(e metav1.ManagedFieldsEntry) bool {
 		return e.Subresource != "status" || e.Manager == api.FieldManager
 	})
-	TrimMetadata(r)
+	trimMetadata(r)
 	r.ManagedFields = slices.Clip(others)
 }
 
-// TrimDeployment keeps nothing of a Deployment that bears no mark of ours but that it is there. See [MarkedDeployment].
-func TrimDeployment(d *appsv1.Deployment) {
-	TrimMetadata(d)
+// trimDeployment keeps nothing of a Deployment that bears no mark of ours but that it is there. See [MarkedDeployment].
+func trimDeployment(d *appsv1.Deployment) {
+	trimMetadata(d)
 	if MarkedDeployment(d) {
 		d.Status.Conditions = nil
 		return
@@ -62,7 +61,7 @@ func MarkedDeployment(d *appsv1.Deployment) bool {
 
 // trimWorkload keeps nothing of a workload of another kind that bears no mark of ours but that it is there. See [MarkedWorkload].
 func trimWorkload(u *unstructured.Unstructured) {
-	TrimMetadata(u)
+	trimMetadata(u)
 	if MarkedWorkload(u) {
 		unstructured.RemoveNestedField(u.Object, "status", "conditions")
 		return
@@ -80,28 +79,13 @@ func MarkedWorkload(u *unstructured.Unstructured) bool {
 	return claimed || held || u.GetLabels()[api.LabelWorkloadType] != ""
 }
 
-// TrimPod keeps what a release asks of a pod: whose it is, how far it has come, whether it is ready, and what it costs to delete it.
-func TrimPod(pod *corev1.Pod) {
-	cost, priced := pod.Annotations[corev1.PodDeletionCost]
-	pod.ManagedFields, pod.Annotations = nil, nil
-	if priced {
-		pod.Annotations = map[string]string{corev1.PodDeletionCost: cost}
-	}
-	pod.Spec = corev1.PodSpec{NodeName: pod.Spec.NodeName}
-	pod.Status = corev1.PodStatus{Phase: pod.Status.Phase, Conditions: slices.Clip(slices.DeleteFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type != corev1.PodReady && c.Type != workload.ConditionUpdatedInPlace
-	}))}
-}
-
-func TrimReplicaSet(set *appsv1.ReplicaSet) {
-	TrimMetadata(set)
+func trimReplicaSet(set *appsv1.ReplicaSet) {
+	trimMetadata(set)
 	set.Spec.Selector, set.Status.Conditions = nil, nil
 }
 
-func TrimService(svc *corev1.Service) { TrimMetadata(svc) }
-
-func TrimEndpointSlice(slice *discoveryv1.EndpointSlice) {
-	TrimMetadata(slice)
+func trimEndpointSlice(slice *discoveryv1.EndpointSlice) {
+	trimMetadata(slice)
 	for i := range slice.Ports {
 		slice.Ports[i] = discoveryv1.EndpointPort{Name: slice.Ports[i].Name, Port: slice.Ports[i].Port}
 	}
@@ -110,8 +94,6 @@ func TrimEndpointSlice(slice *discoveryv1.EndpointSlice) {
 		*e = discoveryv1.Endpoint{Conditions: e.Conditions, TargetRef: e.TargetRef, Addresses: slices.Clip(e.Addresses[:min(1, len(e.Addresses))])}
 	}
 }
-
-func TrimConfigMap(cm *corev1.ConfigMap) { TrimMetadata(cm) }
 
 // trimGateway keeps who wrote an object and when, and drops which fields: the content must stay as it is, to the last annotation.
 func trimGateway(u *unstructured.Unstructured) {

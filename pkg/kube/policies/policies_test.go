@@ -1,4 +1,4 @@
-package kube
+package policies
 
 import (
 	"net/http"
@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	admissionclient "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
 	"k8s.io/client-go/rest"
 
@@ -16,7 +17,7 @@ import (
 
 // policyServer answers as an API server does while its admission policies come and go.
 type policyServer struct {
-	*InstallChecker
+	*Checker
 	code atomic.Int32 // of each answer
 	// webhook is what there is in their place, "" for none.
 	webhook string
@@ -55,7 +56,7 @@ func newPolicyServer(t *testing.T) *policyServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.InstallChecker = &InstallChecker{Client: client, Family: "deployment"}
+	s.Checker = NewChecker(client, "deployment")
 	return s
 }
 
@@ -143,5 +144,23 @@ func TestAWebhookHoldsOnceTheServerTrustsIt(t *testing.T) {
 				t.Errorf("it is told as %+v, which does not say that it %s", p, c.says)
 			}
 		})
+	}
+}
+
+func TestWhichPoliciesHoldAKind(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ apiVersion, kind, want string }{
+		{"apps/v1", "Deployment", "deployment"},
+		{"apps/v1", "StatefulSet", "statefulset"},
+		{"apps/v1", "DaemonSet", "daemonset"},
+		{"apps.kruise.io/v1alpha1", "CloneSet", "cloneset"},
+		{"apps.kruise.io/v1beta1", "StatefulSet", "statefulset"},
+		{"apps.kruise.io/v1alpha1", "DaemonSet", "statefulset"}, // which goes by a partition as well
+		{"games.example.com/v1", "Server", "statefulset"},
+	} {
+		got := FamilyOf(rollout.Ref{APIVersion: c.apiVersion, Kind: c.kind, Name: "web"})
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s of %s (-want +got):\n%s", c.kind, c.apiVersion, diff)
+		}
 	}
 }
