@@ -132,7 +132,7 @@ func TestACanaryThatStandsInForStablePodsOutlivesARolloutThatIsRemovedByForce(t 
 		return seen.Workload.ScaledDown && seen.Workload.SpecReplicas < seen.Workload.DesiredReplicas
 	})
 	w.removedByForce()
-	w.wantKept("deployments,services,horizontalpodautoscalers", "Deployment/web Rollout web was removed by force during its release. Deployment web does not have all of its pods back, and so the pods of the canary stay and serve in their place")
+	w.wantKept("deployments,services,horizontalpodautoscalers", "Deployment/web Rollout web was removed by force during its release. Deployment web does not have all of its pods back, so the pods of the canary stay and serve in their place")
 	w.wantMended(constant)
 }
 

@@ -350,8 +350,8 @@ func TestWhatMayNotBeMadeIsRefused(t *testing.T) {
 	foreign := object(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"taken","namespace":"shop"}}`)
 	for says, made := range map[string]map[string]any{
 		"in namespace other; it may only create objects in the namespace of Ingress web": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a", "namespace": "other"}},
-		"the script makes Ingress web twice":                                  {"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": map[string]any{"name": "web"}},
-		"ConfigMap taken exists, and this release did not make it":            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "taken"}},
+		"the script makes Ingress web twice":                                             {"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": map[string]any{"name": "web"}},
+		"ConfigMap taken exists, and this release did not make it":                       {"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "taken"}},
 		"the script adds the backend other": {"apiVersion": "x/v1", "kind": "Split", "metadata": map[string]any{"name": "a"},
 			"spec": map[string]any{"backends": []any{map[string]any{"service": "other"}}}},
 	} {

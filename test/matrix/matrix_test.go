@@ -35,7 +35,7 @@ func events() []event {
 // row is a row of the test matrix.
 type row struct {
 	event event
-	at   moment
+	at    moment
 }
 
 func (r row) String() string { return r.event.name + "/" + r.at.name }

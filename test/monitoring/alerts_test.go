@@ -11,14 +11,14 @@ import (
 // one value a minute; the expression is evaluated after half an hour.
 func TestAlertsFireForWhatTheyAreAboutOnly(t *testing.T) {
 	cases := map[string]struct{ bad, good string }{
-		"SluiceWatcherMissing":  {`other 0x60`, `sluice_watcher_hints_total 0x60`},
-		"SluiceExecutorMissing": {`sluice_queue_buffered_hints{task="analysis"} 0x60`, `sluice_queue_buffered_hints{task="release"} 0x60`},
+		"SluiceWatcherMissing":   {`other 0x60`, `sluice_watcher_hints_total 0x60`},
+		"SluiceExecutorMissing":  {`sluice_queue_buffered_hints{task="analysis"} 0x60`, `sluice_queue_buffered_hints{task="release"} 0x60`},
 		"SluiceQueueGrowing":     {`sluice_queue_pending_hints{task="release"} 500x60`, `sluice_queue_pending_hints{task="release"} 500x25 0x30`},
-		"SluiceQueueLatencyHigh":        {buckets("0x60", "0+60x60"), buckets("0+60x60", "0+60x60")},
-		"SluiceRunsFail":        {outcomes("0+60x60", "0+60x60"), outcomes("0+60x60", "0+1x60")},
-		"SluiceRunPanicked":     {`sluice_queue_panics_total 0x25 1x30`, `sluice_queue_panics_total 3x60`},
-		"SluiceDeadLetters":     {`sluice_queue_dead_letter_keys 2x60`, `sluice_queue_dead_letter_keys 0x60`},
-		"SluiceLeasesAreLost":   {`sluice_queue_lost_leases_total 0+1x60`, `sluice_queue_lost_leases_total 7x60`},
+		"SluiceQueueLatencyHigh": {buckets("0x60", "0+60x60"), buckets("0+60x60", "0+60x60")},
+		"SluiceRunsFail":         {outcomes("0+60x60", "0+60x60"), outcomes("0+60x60", "0+1x60")},
+		"SluiceRunPanicked":      {`sluice_queue_panics_total 0x25 1x30`, `sluice_queue_panics_total 3x60`},
+		"SluiceDeadLetters":      {`sluice_queue_dead_letter_keys 2x60`, `sluice_queue_dead_letter_keys 0x60`},
+		"SluiceLeasesAreLost":    {`sluice_queue_lost_leases_total 0+1x60`, `sluice_queue_lost_leases_total 7x60`},
 		"SluiceAPIServerThrottling": {
 			`sluice_queue_throttled_seconds_total 0+30x60`, `sluice_queue_throttled_seconds_total 0+1x60`},
 		"SluiceRolloutStalled": {`sluice_rollout_stalled{namespace="shop",rollout="web",reason="RouteUnsupported"} 1x60`,
