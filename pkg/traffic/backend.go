@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// backend is a place that an object sends traffic to, as the object writes it: a Service by name or host, a subset of it, and its
-// namespace where that stands apart.
+// backend is a place that an object sends traffic to, as the object writes it: a Service by name or host, a subset of it, and its namespace where a field
+// of its own names it.
 type backend struct{ service, subset, namespace string }
 
 func (b backend) String() string {
@@ -22,17 +22,17 @@ func (b backend) String() string {
 	return text
 }
 
-// belongsTo reports whether the backend belongs to a Service, as [matchesService] tells.
+// belongsTo reports whether the backend is a Service, by the rules of [matchesService].
 func (b backend) belongsTo(service string) bool { return matchesService(b.service, service) }
 
-// matchesService reports whether a Service is meant: by its name, by a host name that begins with it, or by the name that Kuma makes of it, its
-// namespace and a port. Names of Services have neither dots nor underscores.
+// matchesService reports whether a text means a Service. The text is its name, a host name that begins with the name, or Kuma's name of it. Kuma joins
+// name, namespace and port by underscores. Names of Services have neither dots nor underscores.
 func matchesService(written, service string) bool {
 	rest, begins := strings.CutPrefix(written, service)
 	return begins && (rest == "" || rest[0] == '.' || rest[0] == '_')
 }
 
-// MentionsService reports whether a Service of a namespace stands anywhere in a spec, by its name or a name that begins with it.
+// MentionsService reports whether a spec contains, anywhere, a name that means a Service of a namespace.
 func MentionsService(spec any, service, namespace string) bool {
 	mentions := func(v any) bool { return MentionsService(v, service, namespace) }
 	switch v := spec.(type) {
@@ -46,7 +46,7 @@ func MentionsService(spec any, service, namespace string) bool {
 	return false
 }
 
-// target is a backend within a split; weight is nil when the object gives none.
+// target is a backend within a split; weight is nil if the object sets none.
 type target struct {
 	backend
 	weight *float64
@@ -55,8 +55,8 @@ type target struct {
 // split is a list of targets that share the traffic of one rule.
 type split []target
 
-// splitsOf finds the splits anywhere in a spec. It knows no kind: a split is a list of maps that have a destination with a host,
-// or whose list bears one of the names that gateways give to lists of backends. Kuma has a destination alone in place of a list with one.
+// splitsOf finds the splits anywhere in a spec. It knows no kinds: a split is a list of maps that have a destination with a host, or a list with one of
+// the names that gateways give to lists of backends. Kuma writes a single destination in place of a list with one item.
 func splitsOf(v any) []split {
 	var found []split
 	switch v := v.(type) {
@@ -84,7 +84,7 @@ func splitsOf(v any) []split {
 
 func splitOf(key string, items []any) split {
 	if key == "mirrors" {
-		return nil // copies of requests; nobody sees their answers
+		return nil // copies of requests, whose answers the gateway drops
 	}
 	var s split
 	for _, e := range items {
@@ -99,14 +99,14 @@ func splitOf(key string, items []any) split {
 	return s
 }
 
-// meshBackend is a destination that is told by tags, as Kuma does.
+// meshBackend returns the backend of a destination that names its Service by a tag, as Kuma does.
 func meshBackend(item map[string]any) (backend, bool) {
 	to, _ := item["destination"].(map[string]any)
 	service := firstString(to, "kuma.io/service")
 	return backend{service: service, namespace: meshNamespace(service)}, service != ""
 }
 
-// meshNamespace is that of a Service by the name that Kuma makes of it, <name>_<namespace>_svc_<port>; "" where it is no such name.
+// meshNamespace returns the namespace in Kuma's name of a Service, <name>_<namespace>_svc_<port>; "" for other names.
 func meshNamespace(service string) string {
 	if parts := strings.Split(service, "_"); len(parts) > 2 && parts[2] == "svc" {
 		return parts[1]
@@ -133,14 +133,14 @@ func backendOf(key string, item map[string]any) (backend, bool) {
 	case "backendRefs", "backends", "services", "splits", "alternateBackends", "destinations", "targets":
 		name := firstString(item, "serviceName", "service", "backendName", "name", "host")
 		if kind, group := firstString(item, "kind"), firstString(item, "group"); name != "" && kind != "InferencePool" && (kind != "" && kind != "Service" || group != "") {
-			name = kind + "." + group + "/" + name // something else of that name
+			name = kind + "." + group + "/" + name // an object of another kind with that name
 		}
 		return backend{name, firstString(item, "serviceSubset", "subset"), firstString(item, "namespace")}, name != ""
 	}
 	return backend{}, false
 }
 
-// backendsIn are all backends of a spec.
+// backendsIn returns all backends of a spec.
 func backendsIn(spec any) map[backend]bool {
 	set := map[backend]bool{}
 	for _, s := range splitsOf(spec) {

@@ -15,8 +15,8 @@ import (
 	"sluice.dev/sluice/pkg/script/cases"
 )
 
-// Whatever a step of any kind makes of an object: asked again it is the same; the steps go forward and back; an owner's edit in between
-// stays; and the object comes back as its owner wants it, empty values and unknown fields included.
+// For each kind, a repeated step changes nothing, and steps go forward and back. An owner's edit between steps stays. At the end the object is as its
+// owner wants it, with empty values and unknown fields.
 func TestEachKindIsShapedAndGivenBack(t *testing.T) {
 	t.Parallel()
 	all, err := cases.LoadAll(luaconfiguration.FS)
@@ -70,7 +70,7 @@ func TestEachKindIsShapedAndGivenBack(t *testing.T) {
 	}
 }
 
-// asked is the release of a case, and what its steps ask for.
+// asked returns the release of a case, and the strategies of its steps.
 func asked(t *testing.T, c cases.Case) (rel Release, steps []Strategy) {
 	t.Helper()
 	first := c.Steps[0]

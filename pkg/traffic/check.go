@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// checkRendering judges what a script made of an object for one release, and says why it must not be written. It is conservative: a kind
-// whose backends it does not recognise passes. What it makes beside the object leads nowhere else either, and what passes requests on
-// counts as what it passes them to. Weights that the canary takes part in add up to weightSum, unless that is 0.
+// checkRendering checks the output of a script for one release, and returns the reason why the executor must not write it. It is conservative: a kind
+// whose backends it does not recognise passes. Created objects may lead to no other backends either. A created object that forwards requests counts as its
+// forward target. The weights of a split with the canary must add up to weightSum, unless weightSum is 0.
 func checkRendering(before, after any, create []map[string]any, weightSum float64, e entry) error {
 	same := len(create) == 0 && equalJSON(before, after)
 	for _, object := range create {
@@ -45,7 +45,7 @@ func checkRendering(before, after any, create []map[string]any, weightSum float6
 	return nil
 }
 
-// ownsBackend reports whether a backend is that Service of the release, and not one of the same name in another namespace.
+// ownsBackend reports whether a backend is the given Service of the release, and not one of the same name in another namespace.
 func (e entry) ownsBackend(b backend, service string) bool {
 	return b.belongsTo(service) && (b.namespace == "" || e.Namespace == "" || b.namespace == e.Namespace)
 }
@@ -68,8 +68,8 @@ func checkNoForeignBackends(was, is map[backend]bool, e entry) error {
 	return nil
 }
 
-// checkMirror checks an object that passes requests on, and copies them: from the stable Service to the canary one, and no more of them
-// than the step asks for.
+// checkMirror checks an object that forwards requests and mirrors them. It must mirror from the stable Service to the canary Service, and at most the
+// share that the step asks for.
 func checkMirror(object map[string]any, e entry) error {
 	to := forwardTarget(object)
 	if to == nil {
@@ -110,8 +110,8 @@ func checkStableReachable(before, after any, e entry) error {
 	return nil
 }
 
-// checkShares checks a split that the canary takes part in: its weights add up to 100, rounding aside, or are relative ones
-// that give the canary the share it was asked to get, of all traffic or of that of its Service; and the canary gets no more than that.
+// checkShares checks a split with the canary. Its weights must add up to 100, rounding aside. Relative weights must give the canary the requested share of
+// all traffic or of the traffic of its Service. The canary must get no more than that share.
 func checkShares(s split, was map[backend]bool, weightSum float64, e entry) error {
 	var sum, canary, stable float64
 	takesPart := false
@@ -148,7 +148,7 @@ func checkShares(s split, was map[backend]bool, weightSum float64, e entry) erro
 	if share > asked+within && len(e.Matches) == 0 && e.Tag == nil {
 		return fmt.Errorf("the script sends %.3g%% to the canary in %s while the step asks for %g%%; mend the script", share, s, asked)
 	}
-	ofOwn := 100 * canary / max(canary+stable, 1) // where others take part, and keep their share
+	ofOwn := 100 * canary / max(canary+stable, 1) // where other backends take part, and keep their share
 	if math.Abs(sum-100) > rounding && math.Abs(share-asked) > within && math.Abs(ofOwn-asked) > within {
 		return fmt.Errorf("the script's weights in %s add up to %g instead of 100; mend the script", s, sum)
 	}

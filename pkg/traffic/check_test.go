@@ -88,7 +88,7 @@ func TestAScriptsResultIsCheckedBeforeItIsWritten(t *testing.T) {
 	}
 }
 
-// A kind that takes weights of one sum only has it said in its capabilities, and relative ones that tell the same share are refused.
+// A kind says in its capabilities that its weights must have one sum. Relative weights with the same share are refused then.
 func TestWeightsOfAKindAddUpToWhatItSays(t *testing.T) {
 	t.Parallel()
 	e := Release{UID: "u", Name: "r", Service: "web", CanaryService: "web-canary"}.entryAt(1, weight(20))

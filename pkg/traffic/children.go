@@ -14,28 +14,29 @@ import (
 	"sluice.dev/sluice/pkg/script"
 )
 
-// This file is about objects that a release makes for a gateway object: those that its script makes, such as the canary Ingress of an Ingress, and copies of
-// policies. They belong to one release on one object: the label [api.LabelRolloutUID] and the annotation [api.AnnotationReleases] say whose they are, and the
-// gateway object owns them. What somebody else adds to one, such as an annotation of its controller, stays.
+// This file is about objects that a release creates for a gateway object: those that its script returns, such as the canary Ingress of an Ingress, and
+// copies of policies. Each belongs to one release on one gateway object. The label [api.LabelRolloutUID] and the annotation [api.AnnotationReleases] name
+// the release, and the gateway object is the owner. The release keeps fields that others add, such as an annotation of an Ingress controller.
 
-// Children is what must be written for a step beside the gateway object, in this order: DeleteFirst goes before anything else is written, Apply is
-// written before the gateway object, and DeleteLast goes after it. What Apply has and the cluster has too carries its resourceVersion. What the
-// gateway object names is among Apply only if it is there already: [Plan.ChildrenToPrepare] has the rest.
+// Children lists the objects that a step deletes and writes for a gateway object. The executor deletes DeleteFirst before it writes anything. It writes
+// Apply before the gateway object, and deletes DeleteLast after it. An object of Apply that exists in the cluster carries its resourceVersion. Apply omits
+// missing objects that the gateway object refers to: [Plan.ChildrenToPrepare] returns those.
 type Children struct {
 	DeleteFirst, Apply, DeleteLast []*unstructured.Unstructured
 }
 
-// childRecord is what the writer of a made object leaves on it.
+// childRecord is the record that the executor writes on an object that it creates.
 type childRecord struct {
-	// Desired is the digest of what was meant.
+	// Desired is the digest of the desired object.
 	Desired string `json:"desired"`
-	// Labels and Annotations are those that are ours.
+	// Labels and Annotations are the keys that the release sets.
 	Labels      []string `json:"labels,omitempty"`
 	Annotations []string `json:"annotations,omitempty"`
-	// Referenced: the gateway object refers to it. Since is when it was asked for then, by the clock of who made it.
+	// Referenced says that the gateway object refers to the object. Since is the time of the create request then, by the clock of the executor that sent
+	// it.
 	Referenced bool              `json:"named,omitempty"`
 	Since      *metav1.MicroTime `json:"since,omitempty"`
-	// Copied: it is a copy of a policy.
+	// Copied says that the object is a copy of a policy.
 	Copied bool `json:"copied,omitempty"`
 }
 
@@ -46,8 +47,8 @@ func childRecordOf(obj *unstructured.Unstructured) (r childRecord) {
 	return r
 }
 
-// childrenOf are those of some objects that a release made beside the gateway object. What a Rollout of the same name left behind when it
-// was removed by force counts as well.
+// childrenOf picks from some objects the ones that a release created for the gateway object. It includes objects of an earlier Rollout with the same name
+// that was removed by force.
 func childrenOf(live *unstructured.Unstructured, rel Release, others []*unstructured.Unstructured) (made []*unstructured.Unstructured) {
 	for _, o := range others {
 		_, listed := parseEntries(o.GetAnnotations()[api.AnnotationReleases]).inheritOrphan(rel)[rel.UID]
@@ -58,13 +59,13 @@ func childrenOf(live *unstructured.Unstructured, rel Release, others []*unstruct
 	return made
 }
 
-// isChildOf reports whether an object was made beside a gateway object, by whichever release.
+// isChildOf reports whether any release created an object for a gateway object.
 func isChildOf(o, live *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == live.GetUID() })
 }
 
-// desiredChildren are the objects that a rendering needs for the gateway object: copies of policies, and objects that the script makes. A gateway must know a copy before
-// it sends requests to the canary. So a copy is treated as an object that the gateway object names.
+// desiredChildren returns the objects that a rendering needs for the gateway object: copies of policies, and objects that the script creates. A gateway
+// must know a copy before it sends requests to the canary. So a copy is treated as an object that the gateway object refers to.
 func (p *Plan) desiredChildren(folded shape, copies []map[string]any, e entry) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	for i, object := range slices.Concat(copies, folded.create) {
@@ -91,7 +92,7 @@ func (p *Plan) desiredChildren(folded shape, copies []map[string]any, e entry) (
 	return all, nil
 }
 
-// desiredChild is one object that a script makes, with our records on it.
+// desiredChild is one object that a script creates, with the records of the release on it.
 func (p *Plan) desiredChild(object map[string]any, e entry) (*unstructured.Unstructured, error) {
 	given := &unstructured.Unstructured{Object: toUnstructured(object).(map[string]any)}
 	if ns := given.GetNamespace(); ns != "" && ns != p.live.GetNamespace() {
@@ -115,7 +116,7 @@ func (p *Plan) desiredChild(object map[string]any, e entry) (*unstructured.Unstr
 	return u, nil
 }
 
-// matchesDesired reports whether a live object is what we made it, whatever others have added.
+// matchesDesired reports whether a live object has all that the release wrote. Fields that others have added do not count.
 func matchesDesired(live, desired *unstructured.Unstructured) bool {
 	is, want := childRecordOf(live), childRecordOf(desired)
 	if is.Desired != want.Desired || want.Referenced && !is.Referenced {
@@ -140,7 +141,7 @@ func matchesDesired(live, desired *unstructured.Unstructured) bool {
 	return true
 }
 
-// mergeChild is desired as it is written over a live object: labels and annotations of others stay.
+// mergeChild returns desired as the executor writes it over a live object: it keeps labels and annotations that others added.
 func mergeChild(live, desired *unstructured.Unstructured) *unstructured.Unstructured {
 	next := live.DeepCopy()
 	for key := range next.Object {
@@ -177,7 +178,7 @@ func replaceKeys(live map[string]string, was []string, with map[string]string) m
 	return next
 }
 
-// childChanges is what must be written beside the gateway object for a rendering.
+// childChanges returns the objects to delete and to write for a rendering.
 func (p *Plan) childChanges(r rendering) (b Children) {
 	for _, ref := range r.delete {
 		if o := p.findChild(ref); o != nil {
@@ -206,10 +207,11 @@ func (p *Plan) childChanges(r rendering) (b Children) {
 	return b
 }
 
-// LiveChildren are the objects that the release made beside the gateway object.
+// LiveChildren returns the objects that the release created for the gateway object.
 func (p *Plan) LiveChildren() []*unstructured.Unstructured { return p.children }
 
-// UnreferencedChildren are those of them that the gateway object never named. They go at once when that is restored.
+// UnreferencedChildren returns the live children that the gateway object never referred to. The executor deletes them as soon as the gateway object is
+// restored.
 func (p *Plan) UnreferencedChildren() []*unstructured.Unstructured {
 	return slices.DeleteFunc(slices.Clone(p.children), func(o *unstructured.Unstructured) bool { return childRecordOf(o).Referenced })
 }
@@ -222,14 +224,14 @@ func (p *Plan) findChild(ref script.Reference) *unstructured.Unstructured {
 	return findObject(p.children, u)
 }
 
-// childUpToDate reports whether the object that is wanted at a place is there as it should be.
+// childUpToDate reports whether the cluster has the desired object at an index, up to date and with its number in order.
 func (p *Plan) childUpToDate(wanted []*unstructured.Unstructured, at int) bool {
 	live := findObject(p.children, wanted[at])
 	return live != nil && matchesDesired(live, wanted[at]) && p.numberInOrder(wanted, at)
 }
 
-// obsoleteChildren are the objects that the executor deletes at once, because the rendering does not need them: objects that the gateway object never named, and copies
-// whose policies are gone.
+// obsoleteChildren returns the objects that the executor deletes at once, because the rendering does not need them. These are objects that the gateway
+// object never referred to, and copies whose policies are gone.
 func (p *Plan) obsoleteChildren(r rendering) []*unstructured.Unstructured {
 	return slices.DeleteFunc(slices.Clone(p.children), func(o *unstructured.Unstructured) bool {
 		record := childRecordOf(o)
@@ -237,7 +239,7 @@ func (p *Plan) obsoleteChildren(r rendering) []*unstructured.Unstructured {
 	})
 }
 
-// childrenUpToDate reports whether everything beside the object is there as it should be, and nothing else but what it named before.
+// childrenUpToDate reports whether all children are up to date, and none is obsolete.
 func (p *Plan) childrenUpToDate(r rendering) bool {
 	for i := range r.children {
 		if !p.childUpToDate(r.children, i) {
@@ -247,7 +249,7 @@ func (p *Plan) childrenUpToDate(r rendering) bool {
 	return len(p.obsoleteChildren(r)) == 0
 }
 
-// childrenEdited reports whether somebody else changed what we made.
+// childrenEdited reports whether another client changed an object that the release created.
 func (p *Plan) childrenEdited(wanted []*unstructured.Unstructured) bool {
 	return slices.ContainsFunc(wanted, func(desired *unstructured.Unstructured) bool {
 		live := findObject(p.children, desired)
@@ -255,7 +257,7 @@ func (p *Plan) childrenEdited(wanted []*unstructured.Unstructured) bool {
 	})
 }
 
-// numberInOrder reports whether the number of an object is smaller than that of the next one, where both have one.
+// numberInOrder reports whether the number of an object is smaller than the number of the next object, where both have one.
 func (p *Plan) numberInOrder(wanted []*unstructured.Unstructured, at int) bool {
 	if at+1 >= len(wanted) {
 		return true
@@ -268,7 +270,8 @@ func (p *Plan) numberInOrder(wanted []*unstructured.Unstructured, at int) bool {
 	return numberOn(findObject(p.children, wanted[at]), key) < numberOn(next, key)
 }
 
-// Range is the numbers that an annotation may have: each at most once among all objects of a class. Whoever writes the object chooses one.
+// Range is the range of numbers that an annotation may have. Among all objects of a class, each number occurs at most once. The executor chooses a number
+// when it writes the object.
 type Range struct{ Min, Max int }
 
 const rangeFormat = "a number from %d to %d"
@@ -285,7 +288,7 @@ func (r Range) containsNumber(text string) bool {
 	return err == nil && r.Min <= n && n <= r.Max
 }
 
-// NumberNeeded is the annotation of an object that needs a number, and the range of it; "" when there is none.
+// NumberNeeded returns the annotation of an object that needs a number, and its range; "" if the object needs no number.
 func NumberNeeded(obj *unstructured.Unstructured) (annotation string, r Range) {
 	for key, value := range obj.GetAnnotations() {
 		if r, ok := parseRange(value); ok {
@@ -295,7 +298,7 @@ func NumberNeeded(obj *unstructured.Unstructured) (annotation string, r Range) {
 	return "", Range{}
 }
 
-// WithNumber is the object with its number.
+// WithNumber returns a copy of the object with its number.
 func WithNumber(obj *unstructured.Unstructured, annotation string, number int) *unstructured.Unstructured {
 	next := obj.DeepCopy()
 	annotations := next.GetAnnotations()
@@ -309,7 +312,7 @@ func numberOn(obj *unstructured.Unstructured, annotation string) int {
 	return n
 }
 
-// rangeBefore are the numbers that come before that of an object.
+// rangeBefore returns the range of numbers below the number of an object.
 func rangeBefore(orders script.Orders, annotations map[string]string, object string) (Range, error) {
 	own := orders.Default
 	if text, ok := annotations[orders.Annotation]; ok {

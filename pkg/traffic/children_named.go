@@ -10,16 +10,16 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// This file is about made objects that the gateway object names, such as a TraefikService that copies requests. A gateway hears of the two by
-// watches of their own, in any order, and answers with errors where it is led to what it does not know. So such an object is there for a
-// while before it is named, and stays for a while when it no longer is: until the release ends.
+// This file is about created objects that the gateway object refers to, such as a TraefikService that mirrors requests. A gateway watches the two kinds
+// separately, and may see the two changes in any order. It answers with errors while it knows the reference and not its target. So the executor creates
+// such an object some time before the gateway object refers to it, and keeps it until the release ends.
 
-// addsReference reports whether a rendering names an object that the original does not.
+// addsReference reports whether a rendering refers to an object that the original does not refer to.
 func addsReference(rendered, original any, o *unstructured.Unstructured) bool {
 	return containsString(rendered, o.GetName()) && !containsString(original, o.GetName())
 }
 
-// containsString reports whether a text stands anywhere in a value.
+// containsString reports whether a value contains a text as a string anywhere.
 func containsString(v any, text string) bool {
 	switch v := v.(type) {
 	case string:
@@ -36,7 +36,7 @@ func containsString(v any, text string) bool {
 	return false
 }
 
-// StampCreation is an object as it is created at a time: one that is to be named tells since when it is there.
+// StampCreation returns an object as the executor creates it at a time: an object that the gateway object refers to records the time.
 func StampCreation(obj *unstructured.Unstructured, now time.Time) *unstructured.Unstructured {
 	record := childRecordOf(obj)
 	if !record.Referenced {
@@ -47,7 +47,7 @@ func StampCreation(obj *unstructured.Unstructured, now time.Time) *unstructured.
 	return withRecord(obj, record)
 }
 
-// markReferenced is a made object that the gateway object refers to.
+// markReferenced marks a created object as one that the gateway object refers to.
 func markReferenced(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	record := childRecordOf(obj)
 	record.Referenced = true
@@ -69,11 +69,11 @@ func withRecord(obj *unstructured.Unstructured, record childRecord) *unstructure
 	return next
 }
 
-// mostUnderWay is how long a request that makes something may be under way: no other clock than that of its sender is trusted further.
+// mostUnderWay is the longest time that a create request may take. A later creation time of the API server means that the two clocks differ.
 const mostUnderWay = 2 * time.Second
 
-// childCreatedAt is when an object was there, or a moment later: its record tells when it was asked for, and the API server when it was made, in whole
-// seconds.
+// childCreatedAt returns a time at or shortly after which an object existed. The record of the object has the time of the request, and the API server has
+// the time of the creation in whole seconds.
 func childCreatedAt(obj *unstructured.Unstructured) time.Time {
 	made, asked := obj.GetCreationTimestamp().Add(time.Second), childRecordOf(obj).Since
 	switch {
@@ -87,7 +87,7 @@ func childCreatedAt(obj *unstructured.Unstructured) time.Time {
 	return made
 }
 
-// missingChildren are the objects that are yet to be made before the object may name them.
+// missingChildren returns the objects that the executor must create before the gateway object may refer to them.
 func (p *Plan) missingChildren(r rendering) (missing []*unstructured.Unstructured) {
 	for _, desired := range r.children {
 		if childRecordOf(desired).Referenced && findObject(p.children, desired) == nil {
@@ -97,7 +97,7 @@ func (p *Plan) missingChildren(r rendering) (missing []*unstructured.Unstructure
 	return missing
 }
 
-// referencedSince is when the last of the objects that a rendering names was made; zero when it names none.
+// referencedSince returns the creation time of the newest object that a rendering refers to; zero if it refers to none.
 func (p *Plan) referencedSince(r rendering) (since time.Time) {
 	for _, desired := range r.children {
 		live := findObject(p.children, desired)
@@ -111,12 +111,13 @@ func (p *Plan) referencedSince(r rendering) (since time.Time) {
 	return since
 }
 
-// ReferencedChildren are the objects that the release made for the gateway object to name. They go a while after that was restored.
+// ReferencedChildren returns the objects that the release created for the gateway object to refer to. The executor deletes them some time after it
+// restored the gateway object.
 func (p *Plan) ReferencedChildren() []*unstructured.Unstructured {
 	return slices.DeleteFunc(slices.Clone(p.children), func(o *unstructured.Unstructured) bool { return !childRecordOf(o).Referenced })
 }
 
-// ChildrenToPrepare is what a step has to have made before the object names it.
+// ChildrenToPrepare returns the objects that the executor must create before the gateway object of a step refers to them.
 func (p *Plan) ChildrenToPrepare(step int32) ([]*unstructured.Unstructured, error) {
 	r, err := p.renderStep(step)
 	if err != nil {
@@ -125,7 +126,7 @@ func (p *Plan) ChildrenToPrepare(step int32) ([]*unstructured.Unstructured, erro
 	return p.missingChildren(r), nil
 }
 
-// ReferencesChildren reports whether a step has the object name what was made.
+// ReferencesChildren reports whether the gateway object of a step refers to objects that the release created.
 func (p *Plan) ReferencesChildren(step int32) bool {
 	r, err := p.renderStep(step)
 	return err == nil && r.referencesChildren()
@@ -135,8 +136,8 @@ func (r rendering) referencesChildren() bool {
 	return slices.ContainsFunc(r.children, func(o *unstructured.Unstructured) bool { return childRecordOf(o).Referenced })
 }
 
-// resolveForwarding is a value with what stands behind created objects in place of them: an entry that leads to one which passes requests on, and
-// copies them elsewhere, leads where it passes them on.
+// resolveForwarding returns a value in which each reference to a created object that forwards and mirrors requests is replaced by the forward target of
+// that object.
 func resolveForwarding(v any, created []map[string]any) any {
 	if len(created) == 0 {
 		return v
@@ -169,7 +170,7 @@ func resolveForwarding(v any, created []map[string]any) any {
 	return v
 }
 
-// forwardTarget is where an object of a script passes requests on that it also copies; nil when it is none of that kind.
+// forwardTarget returns the target to which an object of a script forwards requests that it also mirrors; nil for other objects.
 func forwardTarget(object map[string]any) map[string]any {
 	spec, _ := object["spec"].(map[string]any)
 	to, _ := spec["mirroring"].(map[string]any)

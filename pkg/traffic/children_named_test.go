@@ -25,7 +25,7 @@ func changing(name, value string) Strategy {
 	return s
 }
 
-// madeNames are the objects beside the gateway object.
+// madeNames lists the children of the gateway object.
 func (g *gateway) madeNames() []string {
 	var names []string
 	for _, o := range g.others {
@@ -96,7 +96,7 @@ func TestWhatARouteNamesIsMadeBeforeIt(t *testing.T) {
 	}
 }
 
-// A step without copies leaves what an earlier one has made: what names it may still be on its way to a gateway.
+// A step without copies keeps the objects of an earlier step: a gateway may not yet have seen that the reference is gone.
 func TestWhatIsNamedNoMoreStaysUntilTheEnd(t *testing.T) {
 	t.Parallel()
 	l := aLife(t, aRoute)
@@ -127,7 +127,7 @@ func TestWhatIsNamedNoMoreStaysUntilTheEnd(t *testing.T) {
 	}
 }
 
-// What somebody changes meanwhile stays, and comes back without what was made for us.
+// An owner's change during the release stays, and the restored object has it without the references to created objects.
 func TestWhatTheOwnerChangesWhileRequestsAreCopiedIsKept(t *testing.T) {
 	t.Parallel()
 	edits := map[string]func(l life){
@@ -182,7 +182,7 @@ func TestWhatTheOwnerChangesWhileRequestsAreCopiedIsKept(t *testing.T) {
 	}
 }
 
-// Without our annotations what a route names still tells that it is not its owner's.
+// Even without our annotations, a reference to a created object shows that the route is not its owner's.
 func TestARouteThatNamesWhatWasMadeIsNeverAnOriginal(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -302,7 +302,7 @@ func TestWhatPassesRequestsOnIsChecked(t *testing.T) {
 	}
 }
 
-// A request that makes something takes its time, and clocks differ.
+// A create request takes time, and clocks differ.
 func TestWhatIsMadeCountsFromWhenItIsThere(t *testing.T) {
 	t.Parallel()
 	asked := time.Unix(1000, 5000)

@@ -6,10 +6,10 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// This file is about releases that would share the traffic of one Service, each by steps of its own: whatever became of it, one of them would
-// not be what its steps say. The first that is on an object has it.
+// This file is about releases that would share the traffic of one Service, each with its own steps. Any mix of the two would break the steps of one of
+// them. The first release on an object keeps it.
 
-// findNeighbours lists the releases on the object but for this one, and those that made something beside it that is not on its way out.
+// findNeighbours lists the other releases of the object, and those that own a child of it which is not being deleted.
 func (p *Plan) findNeighbours() []entry {
 	all := p.on
 	for _, o := range p.others {
@@ -22,8 +22,8 @@ func (p *Plan) findNeighbours() []entry {
 	return all.withoutEntry(p.rel.UID).sortedByName()
 }
 
-// checkConflict says why a release must not be on an object with others of which one has a Service of it. One of another kind may: a Rollout can be
-// routed by a TrafficRouting as well.
+// checkConflict returns the reason why a release must not share an object with other releases: one of them routes the same Service. Releases of different
+// kinds may share it: a TrafficRouting can route the traffic of a Rollout as well.
 func (e entry) checkConflict() error {
 	for _, other := range e.others {
 		if other.Namespace != e.Namespace || other.Kind != e.Kind {

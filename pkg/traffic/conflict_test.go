@@ -12,7 +12,7 @@ import (
 	"sluice.dev/sluice/pkg/script"
 )
 
-// A kind that has room for one release at a time says so, and the second one waits until the first has left.
+// A kind that supports one release at a time says so, and the second release waits until the first has left.
 func TestASecondReleaseWaitsWhereAKindTakesOne(t *testing.T) {
 	t.Parallel()
 	source, err := script.NewLibrary(luaconfiguration.FS, "").FindScript("gateway.networking.k8s.io", "HTTPRoute", script.ConfigMap{})
@@ -22,7 +22,7 @@ func TestASecondReleaseWaitsWhereAKindTakesOne(t *testing.T) {
 	can := *source.Capabilities
 	can.SeveralReleases = new(false)
 	source.Capabilities = &can
-	for _, order := range [][]string{{"web", "api"}, {"api", "web"}} { // in which they come; they are folded by name
+	for _, order := range [][]string{{"web", "api"}, {"api", "web"}} { // the order of their start; they are folded by name
 		l := aLife(t, "gateway.networking.k8s.io/v1 HTTPRoute")
 		l.run = LuaScript(t.Context(), source)
 		of := map[string]Release{"web": l.web, "api": l.api}
@@ -43,7 +43,7 @@ func TestASecondReleaseWaitsWhereAKindTakesOne(t *testing.T) {
 	}
 }
 
-// What is said of the sum of weights reaches the check of what a script makes.
+// The sum of weights of a kind reaches the check of the script's output.
 func TestAScriptOfAKindWithASumIsHeldToIt(t *testing.T) {
 	t.Parallel()
 	program, err := script.Compile("Lane", `
@@ -65,14 +65,13 @@ func TestAScriptOfAKindWithASumIsHeldToIt(t *testing.T) {
 	}
 }
 
-// Two releases of one Service would each give its traffic a share of its own: the second is refused, whatever its share, and goes on when the
-// first has left.
+// Two releases of one Service would each give its traffic a share of its own. The second is refused with any share, and goes on when the first has left.
 func TestTwoReleasesOfOneServiceAreNotOnOneObject(t *testing.T) {
 	t.Parallel()
 	for kind := range ofTwo(t) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			for _, percent := range []rollout.Percent{20, 50} { // of which the first has 20
+			for _, percent := range []rollout.Percent{20, 50} { // the first release has 20
 				for _, canary := range []string{"web-canary", "web-next"} {
 					l := aLife(t, kind)
 					second := l.web
@@ -112,7 +111,7 @@ func TestWhoMayBeOnAnObjectWithAReleaseOfItsService(t *testing.T) {
 			r.Service, r.CanaryService, r.Further = "api", "api-canary", []Served{{Service: "web", CanaryService: "web-canary"}}
 		}, "the release of Rollout web shares the traffic of Service web"},
 	} {
-		l := aLife(t, "kuma.io/v1alpha1 TrafficRoute") // which is of no namespace
+		l := aLife(t, "kuma.io/v1alpha1 TrafficRoute") // which has no namespace
 		l.live.Object["spec"] = specOf(t, `  {conf: {destination: {kuma.io/service: web_shop_svc_80},
     http: [{match: {path: {prefix: /api}}, destination: {kuma.io/service: api_shop_svc_80}}, {match: {path: {prefix: /cart}}, destination: {kuma.io/service: web_cart_svc_80}}]}}`)
 		l.at(l.web, 20)
@@ -126,7 +125,7 @@ func TestWhoMayBeOnAnObjectWithAReleaseOfItsService(t *testing.T) {
 	}
 }
 
-// A Rollout that has its own traffic routed by header in a TrafficRouting, and a share of the rest itself.
+// A TrafficRouting routes some traffic of a Rollout by header, and the Rollout itself routes a share of the rest.
 func TestATrafficRoutingMayBeOnAnObjectWithAReleaseOfItsService(t *testing.T) {
 	t.Parallel()
 	l := aLife(t, "networking.istio.io/v1 VirtualService")
@@ -142,7 +141,7 @@ func TestATrafficRoutingMayBeOnAnObjectWithAReleaseOfItsService(t *testing.T) {
 	}
 }
 
-// Beside an Ingress, which is not written itself, the objects that were made tell who is there.
+// The executor does not write an Ingress itself. The created objects show which releases use it.
 func TestTwoReleasesOfOneServiceAreNotBesideOneIngress(t *testing.T) {
 	t.Parallel()
 	for _, canary := range []string{"web-canary", "web-next"} {

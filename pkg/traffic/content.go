@@ -14,8 +14,7 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// Content is the part of a gateway object that a release may shape, without the annotations of this package.
-// An empty map is the same as none.
+// Content is the part of a gateway object that a release may shape, without the annotations of this package. An empty map counts as absent.
 type Content struct {
 	Spec        any
 	Labels      map[string]string
@@ -29,8 +28,8 @@ func ContentOf(obj *unstructured.Unstructured) Content {
 	return c.withoutReleaseAnnotations()
 }
 
-// ContentDigest identifies the content of an object: equal for equal JSON, whatever the order of keys. The annotations of this
-// package do not count. The part before the dot is about the spec alone.
+// ContentDigest identifies the content of an object. It is equal for equal JSON, regardless of the order of keys. The annotations of this package do not
+// count. The part before the dot covers the spec alone.
 func ContentDigest(obj *unstructured.Unstructured) string { return ContentOf(obj).digest() }
 
 func (c Content) digest() string {
@@ -43,14 +42,14 @@ func digestOf(v any) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// sameSpec reports whether two digests are of objects with equal specs.
+// sameSpec reports whether two digests belong to objects with equal specs.
 func sameSpec(a, b string) bool {
 	a, _, _ = strings.Cut(a, ".")
 	b, _, _ = strings.Cut(b, ".")
 	return a == b
 }
 
-// withoutReleaseAnnotations drops our annotations and empty maps.
+// withoutReleaseAnnotations drops the annotations of this package, and empty maps.
 func (c Content) withoutReleaseAnnotations() Content {
 	annotations := map[string]string{}
 	for k, v := range c.Annotations {
@@ -68,7 +67,7 @@ func (c Content) deepCopy() Content {
 	return ContentOf(c.applyTo(&unstructured.Unstructured{Object: map[string]any{}}))
 }
 
-// applyTo writes the content to a copy of an object, which loses our annotations.
+// applyTo writes the content to a copy of an object, and drops the annotations of this package from it.
 func (c Content) applyTo(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	next := obj.DeepCopy()
 	if c.Spec == nil {
@@ -81,7 +80,7 @@ func (c Content) applyTo(obj *unstructured.Unstructured) *unstructured.Unstructu
 	return next
 }
 
-// withLastApplied takes over kubectl's record of another content: it belongs to whoever applied last, never to a release.
+// withLastApplied takes over kubectl's record from another content. The record belongs to the client that applied last, never to a release.
 func (c Content) withLastApplied(from Content) Content {
 	annotations := orEmpty(maps.Clone(c.Annotations))
 	delete(annotations, corev1.LastAppliedConfigAnnotation)
@@ -114,8 +113,8 @@ func orEmpty(m map[string]string) map[string]string {
 	return m
 }
 
-// jsonOf is the canonical text of a value: compact, keys sorted, <, > and & escaped. Values that are no JSON do not occur: they
-// come from the API server or from a script's output.
+// jsonOf returns the canonical text of a value: compact, keys sorted, <, > and & escaped. Values that are not JSON do not occur, because they come from
+// the API server or from a script's output.
 func jsonOf(v any) string {
 	body, err := json.Marshal(v)
 	if err != nil {
@@ -127,7 +126,7 @@ func jsonOf(v any) string {
 // equalJSON compares JSON values; 1 and 1.0 are equal.
 func equalJSON(a, b any) bool { return jsonOf(a) == jsonOf(b) }
 
-// toUnstructured turns a value into what unstructured objects hold: integers become int64.
+// toUnstructured converts a value to the types of unstructured objects: integers become int64.
 func toUnstructured(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -148,7 +147,7 @@ func toUnstructured(v any) any {
 	return fromJSON([]byte(jsonOf(v)))
 }
 
-// fromJSON parses one value, nil when it is none. Whole numbers become int64 and keep all digits.
+// fromJSON parses one value; nil if the text is not JSON. Whole numbers become int64 and keep all digits.
 func fromJSON(body []byte) any {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.UseNumber()

@@ -12,14 +12,14 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// rule is a function of the rule of the live object that has no match: the owner's own.
+// ownRule returns the owner's rule of the live object: the one without a match.
 func ownRule(obj *unstructured.Unstructured) map[string]any {
 	rules := obj.Object["spec"].(map[string]any)["http"].([]any)
 	return rules[len(rules)-1].(map[string]any)
 }
 
-// TestWhatTheOwnerChangesDuringAReleaseIsKept makes one change in the middle of a release, and the same change to an object
-// that was never released: a further step and the restore must lead to the same object.
+// TestWhatTheOwnerChangesDuringAReleaseIsKept makes one change in the middle of a release, and the same change to an object that was never released. A
+// further step and the restore must lead to the same object.
 func TestWhatTheOwnerChangesDuringAReleaseIsKept(t *testing.T) {
 	changed := strings.Replace(demoManifest, "  - route:", "  - timeout: 5s\n    route:", 1)
 	changed = strings.Replace(changed, `hosts: ["*"]`, "hosts: [shop.example.com]", 1)
@@ -92,7 +92,7 @@ func TestARestoreRightAfterAChangeKeepsIt(t *testing.T) {
 	}
 }
 
-// A manifest saved from the live object in the middle of a release contains our canary.
+// A manifest saved from the live object in the middle of a release contains the canary of the release.
 func TestAVersionThatNamesOurCanaryNeverBecomesTheOriginal(t *testing.T) {
 	for how, reapply := range map[string]func(*gateway, *unstructured.Unstructured){
 		"applied": (*gateway).apply, "replaced": (*gateway).replace,

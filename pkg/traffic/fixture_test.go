@@ -22,7 +22,7 @@ type fataler interface {
 	Fatalf(format string, args ...any)
 }
 
-// object reads a manifest as the API server would hold it.
+// object parses a manifest into the form that the API server stores.
 func object(t fataler, manifest string) *unstructured.Unstructured {
 	t.Helper()
 	body, err := yaml.YAMLToJSON([]byte(manifest))
@@ -67,15 +67,15 @@ func header(name, value string) Strategy {
 	return Strategy{Matches: []api.HTTPRouteMatch{{Headers: []api.HTTPHeaderMatch{{Type: &exact, Name: name, Value: value}}}}}
 }
 
-// gateway is one object on a server that defaults as a CRD does: what we render is not exactly what is kept.
+// gateway is one object on a server that defaults as a CRD does, so that the stored object differs from the rendering.
 type gateway struct {
 	t    fataler
 	ref  rollout.Ref
 	live *unstructured.Unstructured
 	run  Script
-	// ingress is the script of an Ingress, which knows the others.
+	// ingress returns the script of an Ingress, which reads the other Ingresses.
 	ingress func(others []*unstructured.Unstructured) Script
-	// others are of the kinds that the script may make; now is when it is.
+	// others are objects of the kinds that the script may create; now is the time of the test.
 	others []*unstructured.Unstructured
 	now    time.Time
 }
@@ -96,7 +96,7 @@ func (g *gateway) observeSteps(rel Release, steps map[int32]Strategy) (rollout.R
 	return ObserveRoute(g.ref, g.live.DeepCopy(), rel, steps, run, g.others...)
 }
 
-// write does what the writer of an object does: dry run, stamp, update.
+// write does the same as the executor: dry run, stamp, update.
 func (g *gateway) write(desired *unstructured.Unstructured) {
 	g.live = defaulted(StampRendered(desired, ContentDigest(defaulted(desired))))
 }
@@ -129,7 +129,7 @@ func (g *gateway) carryOut(rel Release, n int32, s Strategy) {
 	}
 }
 
-// prepare makes what a step has the object name.
+// prepare creates the objects that a step refers to.
 func (g *gateway) prepare(rel Release, s Strategy) {
 	g.t.Helper()
 	_, plan := g.observe(rel, s)
@@ -140,7 +140,7 @@ func (g *gateway) prepare(rel Release, s Strategy) {
 	g.put(all)
 }
 
-// put writes what is made, from the last on: each number is the greatest that is free before the one after it.
+// put writes created objects, from the last on: each number is the greatest free one below the number of the next object.
 func (g *gateway) put(all []*unstructured.Unstructured) {
 	for _, u := range slices.Backward(all) {
 		if key, numbers := NumberNeeded(u); key != "" {
@@ -181,7 +181,7 @@ func (g *gateway) restore(rel Release) {
 	}
 }
 
-// apply does what kubectl apply does with custom resources: maps are merged by what was applied last, lists are replaced.
+// apply does the same as kubectl apply with custom resources: it merges maps by the last applied manifest, and replaces lists.
 func (g *gateway) apply(manifest *unstructured.Unstructured) { g.live = applied(g.live, manifest) }
 
 func applied(live, manifest *unstructured.Unstructured) *unstructured.Unstructured {
@@ -219,7 +219,7 @@ func threeWay(live, before, manifest map[string]any) map[string]any {
 	return live
 }
 
-// replace does what kubectl replace does: nothing of the live object stays.
+// replace does the same as kubectl replace: it keeps nothing of the live object.
 func (g *gateway) replace(manifest *unstructured.Unstructured) { g.live = defaulted(manifest) }
 
 // edit changes the live object in place, as kubectl edit, label and annotate do.
@@ -229,7 +229,7 @@ func (g *gateway) edit(change func(*unstructured.Unstructured)) {
 	g.live = defaulted(next)
 }
 
-// defaulted fills in what a schema with defaults would.
+// defaulted fills in the defaults of a schema.
 func defaulted(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	next := obj.DeepCopy()
 	next.SetAnnotations(orNil(next.GetAnnotations()))
@@ -263,7 +263,7 @@ func setLabel(obj *unstructured.Unstructured, key, value string) {
 	obj.SetLabels(labels)
 }
 
-// ourAnnotations are those of this package that an object carries.
+// ourAnnotations lists the annotations of this package that an object carries.
 func ourAnnotations(obj *unstructured.Unstructured) []string {
 	var found []string
 	for _, k := range slices.Sorted(maps.Keys(obj.GetAnnotations())) {

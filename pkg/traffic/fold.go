@@ -10,24 +10,25 @@ import (
 	"sluice.dev/sluice/pkg/script"
 )
 
-// Script renders one release into the content of an object. Nil labels or annotations in its output stand for those of the
-// input; an empty map removes them all.
+// Script renders one release into the content of an object. If labels or annotations of its output are nil, the object keeps the ones of the input. An
+// empty map removes them all.
 type Script func(script.Input) (script.Output, error)
 
-// LuaScript is the script that runs the program of a source, bounded by the default limits and by ctx, if its kind can express what is asked.
+// LuaScript returns a script that runs the program of a source, bounded by the default limits and by ctx. The script returns an error for a request that
+// its kind cannot express.
 func LuaScript(ctx context.Context, source script.Source) Script {
 	return func(in script.Input) (script.Output, error) { return source.Render(ctx, in, script.Limits{}) }
 }
 
-// ScriptContext are what a script gets of objects other than the one that it shapes.
+// ScriptContext is the input of a script about objects other than the one that it shapes.
 type ScriptContext struct {
-	Features []string             // what the class of the object's Gateway supports; nil when unknown
+	Features []string             // the features that the class of the object's Gateway supports; nil when unknown
 	Unserved string               // why no Gateway of the object serves its kind; "" when one does, or when that is unknown
-	Class    *script.IngressClass // that of the object; nil when unknown
-	Reads    []any                // the objects that it names, of the kinds that the script reads
+	Class    *script.IngressClass // the class of the object; nil when unknown
+	Reads    []any                // the objects that it refers to, of the kinds that the script reads
 }
 
-// AddTo returns a script that gets the surroundings of its object.
+// AddTo returns a script that gets s in its input.
 func (s ScriptContext) AddTo(run Script) Script {
 	if run == nil {
 		return nil
@@ -38,10 +39,10 @@ func (s ScriptContext) AddTo(run Script) Script {
 	}
 }
 
-// MissingBackend is what a canary's requests would be led to, if it were there: an object of a kind that is named as the canary's Service is.
+// MissingBackend is an absent backend that a canary's requests would need: an object of a kind, with the name of the canary Service.
 type MissingBackend struct{ Kind, CanaryService string }
 
-// RefuseMissingBackends refuses what would lead requests to a canary whose backend is absent.
+// RefuseMissingBackends returns a script that refuses to route requests to a canary whose backend is absent.
 func RefuseMissingBackends(absent []MissingBackend, run Script) Script {
 	if run == nil || len(absent) == 0 {
 		return run
@@ -58,7 +59,7 @@ func RefuseMissingBackends(absent []MissingBackend, run Script) Script {
 	}
 }
 
-// withObject tells a script of which object it shapes the content.
+// withObject passes the metadata of the shaped object to a script.
 func withObject(obj *unstructured.Unstructured, run Script) Script {
 	if run == nil {
 		return nil
@@ -70,15 +71,15 @@ func withObject(obj *unstructured.Unstructured, run Script) Script {
 	}
 }
 
-// shape is what a rendering makes of a gateway object, and what it wants beside it.
+// shape is the rendered content of a gateway object, and the children that the script creates and deletes.
 type shape struct {
 	Content
 	create []map[string]any
 	delete []script.Reference
 }
 
-// foldReleases renders all releases over the original; what is wanted beside the object is for the one that asks, self. Its error says which
-// release cannot be rendered.
+// foldReleases renders all releases over the original. The children in the result belong to the release self. The error names the release that cannot be
+// rendered.
 func foldReleases(original Content, es entries, self string, run Script) (shape, error) {
 	folded := shape{Content: original}
 	for _, e := range es.serviceEntries() {
@@ -97,9 +98,9 @@ func foldReleases(original Content, es entries, self string, run Script) (shape,
 	return folded, nil
 }
 
-// foldRenderable renders like fold but leaves out releases that cannot be rendered, and has what all of them want beside the object. It only
-// serves to restore: their traffic goes to their stable version, and nobody's failure keeps another release on the object. A script that the
-// clock stopped may well work, and is an error.
+// foldRenderable renders like foldReleases but leaves out releases that it cannot render, and returns the children of all releases. It only serves to
+// restore. Traffic of an omitted release goes to its stable version, and its failure keeps no other release on the object. A script that ran out of time
+// may well work later, and is an error.
 func foldRenderable(original Content, es entries, run Script) (shape, error) {
 	folded := shape{Content: original}
 	for _, e := range es.serviceEntries() {

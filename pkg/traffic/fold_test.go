@@ -15,7 +15,7 @@ import (
 	"sluice.dev/sluice/pkg/script"
 )
 
-// shop is a VirtualService with a rule for two Services together and one for each; n tells versions of it apart.
+// shop is a VirtualService with a rule for two Services together and one for each; n distinguishes its versions.
 func shop(t fataler, n int) *unstructured.Unstructured {
 	extra := ""
 	if n%2 == 1 {
@@ -121,7 +121,7 @@ func TestAReleaseThatCannotBeRenderedKeepsNobodyOnTheObject(t *testing.T) {
 	}
 }
 
-// A neighbour whose script had no time is not taken off the object, and what the two releases wrote is not taken for an edit.
+// A release whose script ran out of time stays on the object. The writes of the two releases do not count as an edit.
 func TestAScriptThatTheClockStoppedLosesNothing(t *testing.T) {
 	g := &gateway{t: t, run: builtin(t, "VirtualService"), live: defaulted(shop(t, 1))}
 	g.step(shopReleases[0], weight(20))
@@ -190,8 +190,7 @@ func TestARolloutTakesOffWhatADeadOneOfItsNameLeft(t *testing.T) {
 	}
 }
 
-// TestAnyHistoryEndsWithWhatTheOwnerLastWanted plays releases and their owner against one object. want is the same object with
-// the owner's changes alone.
+// TestAnyHistoryEndsWithWhatTheOwnerLastWanted plays releases and their owner against one object. want is the same object with only the owner's changes.
 func TestAnyHistoryEndsWithWhatTheOwnerLastWanted(t *testing.T) {
 	source, err := os.ReadFile(filepath.Join("..", "..", "lua_configuration", "networking.istio.io", "VirtualService", "trafficRouting.lua"))
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"sluice.dev/sluice/pkg/script"
 )
 
-// IngressScript is the script for an Ingress of a class. The Ingress stays as it is: beside it there is a canary Ingress with those of its paths that
-// lead to the stable Service, and with the annotations that the class's own script gives it. others are the Ingresses of the namespace.
+// IngressScript is the script for an Ingress of a class. It leaves the Ingress unchanged, and creates a canary Ingress. The canary Ingress has the paths
+// that lead to the stable Service, and the annotations that the class's own script sets. others are the Ingresses of the namespace.
 func IngressScript(ctx context.Context, source script.Source, others []*unstructured.Unstructured) Script {
 	return func(in script.Input) (script.Output, error) {
 		if in.CanaryWeight <= 0 && len(in.Matches) == 0 && in.Mirror == 0 {
@@ -59,8 +59,8 @@ func IngressScript(ctx context.Context, source script.Source, others []*unstruct
 	}
 }
 
-// canaryIngressName is that of OpenKruise, and with the Service in it where somebody else has an Ingress of that name. One that is there
-// already keeps its name.
+// canaryIngressName returns OpenKruise's name of the canary Ingress. It adds the Service to the name where an Ingress of another owner has it. An existing
+// canary Ingress keeps its name.
 func canaryIngressName(main, suffix string, in script.Input, others []*unstructured.Unstructured) string {
 	if suffix != "" {
 		suffix = "-" + suffix
@@ -90,7 +90,7 @@ const (
 	annotationClass  = "kubernetes.io/ingress.class"
 )
 
-// IngressClassOf is the name of the class of an object that an Ingress controller serves: of spec.ingressClassName, else of the annotation
+// IngressClassOf returns the name of the class of an object that an Ingress controller serves. It reads spec.ingressClassName, else the annotation
 // kubernetes.io/ingress.class; "" for none.
 func IngressClassOf(u *unstructured.Unstructured) string {
 	spec, _ := u.Object["spec"].(map[string]any)
@@ -101,7 +101,7 @@ func ingressClass(spec map[string]any, annotations map[string]string) string {
 	return cmp.Or(firstString(spec, "ingressClassName"), annotations[annotationClass])
 }
 
-// rivalIngress is the name of another canary Ingress that has a host and path of a canary Ingress, "" for none.
+// rivalIngress returns the name of another canary Ingress that has a host and path of a canary Ingress; "" for none.
 func rivalIngress(spec map[string]any, in script.Input, others []*unstructured.Unstructured) string {
 	wanted, class := hostPaths(spec), ingressClass(spec, in.Annotations)
 	for _, o := range others {
@@ -122,7 +122,7 @@ func rivalIngress(spec map[string]any, in script.Input, others []*unstructured.U
 	return ""
 }
 
-// hostPath is a host and a path, which an Ingress leads somewhere.
+// hostPath is a host and a path of an Ingress rule.
 type hostPath struct{ host, path string }
 
 func hostPaths(spec map[string]any) map[hostPath]bool {
@@ -140,7 +140,7 @@ func hostPaths(spec map[string]any) map[hostPath]bool {
 	return all
 }
 
-// canaryIngressSpec is what of an Ingress leads to the stable Service, leading to the canary Service.
+// canaryIngressSpec returns the part of an Ingress that leads to the stable Service, changed to lead to the canary Service.
 func canaryIngressSpec(in script.Input) (map[string]any, error) {
 	spec, _ := in.Spec.(map[string]any)
 	canary := map[string]any{}
@@ -177,7 +177,7 @@ func canaryIngressSpec(in script.Input) (map[string]any, error) {
 	return nil, fmt.Errorf("no path of it leads to Service %s; add one, or correct the service in trafficRoutings", in.StableService)
 }
 
-// canaryPath is a path that leads to the stable Service, leading to the canary Service.
+// canaryPath returns a path that leads to the stable Service, changed to lead to the canary Service.
 func canaryPath(path any, stable, canary string) (map[string]any, bool) {
 	from, _ := path.(map[string]any)
 	backend, _ := from["backend"].(map[string]any)
@@ -191,7 +191,7 @@ func canaryPath(path any, stable, canary string) (map[string]any, bool) {
 	return next, true
 }
 
-// serviceIn is the name of the Service of a backend, "" for one that is no Service.
+// serviceIn returns the name of the Service of a backend; "" for a backend that is not a Service.
 func serviceIn(backend map[string]any) string {
 	service, _ := backend["service"].(map[string]any)
 	return firstString(service, "name")

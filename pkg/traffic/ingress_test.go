@@ -18,7 +18,7 @@ import (
 	"sluice.dev/sluice/pkg/script/cases"
 )
 
-// edge is an Ingress and what is beside it, on a server that does what a plan says.
+// edge is an Ingress with its children, on a server that does all that a plan says.
 type edge struct {
 	*testing.T
 	ref    rollout.Ref
@@ -123,7 +123,7 @@ var (
 
 const onALB = "alb.ingress.kubernetes.io/"
 
-// Steps go forward and back; what a step has no more goes; twice is once; and the numbers are kept as long as they are in order.
+// Steps go forward and back. A step deletes objects that it does not need, and a repeated step writes nothing. Numbers stay while they are in order.
 func TestWhatIsMadeBesideAnObjectFollowsTheSteps(t *testing.T) {
 	t.Parallel()
 	e := anEdge(t, "aliyun-alb")
@@ -151,7 +151,7 @@ func TestWhatIsMadeBesideAnObjectFollowsTheSteps(t *testing.T) {
 	e.restore(web)
 }
 
-// Each release makes its own, the second under another name; and each leaves the other's.
+// Each release creates its own Ingress, the second under another name, and leaves the other one unchanged.
 func TestTwoReleasesMakeTheirOwnBesideOneIngress(t *testing.T) {
 	t.Parallel()
 	e := anEdge(t, "nginx")
@@ -177,7 +177,7 @@ func TestTwoReleasesMakeTheirOwnBesideOneIngress(t *testing.T) {
 	e.restore(api2)
 }
 
-// ingress-nginx takes one canary Ingress for a host and path, and ignores others: while somebody else has one, the step is refused.
+// ingress-nginx accepts one canary Ingress for a host and path, and ignores others. While another owner has one, the step is refused.
 func TestAHostAndPathHasOneCanaryIngress(t *testing.T) {
 	t.Parallel()
 	const manifest = `{"apiVersion":"networking.k8s.io/v1","kind":"Ingress","metadata":{"name":"theirs","namespace":"shop","uid":"u-theirs","annotations":{"nginx.ingress.kubernetes.io/canary":"true"}},
@@ -210,8 +210,8 @@ func TestAHostAndPathHasOneCanaryIngress(t *testing.T) {
 	}
 }
 
-// Whatever a case of a class asks for, the release makes it beside the Ingress, which stays as it is: of its paths just those to the Service,
-// with all that they have, under their own hosts, and the annotations of the case.
+// For each case of a class, the release creates its Ingresses and leaves the owner's Ingress unchanged. A created Ingress has exactly the paths to the
+// Service, with all their fields and hosts, and the annotations of the case.
 func TestEachCaseOfAClassIsMadeBesideItsIngress(t *testing.T) {
 	t.Parallel()
 	all, err := cases.LoadIngressCases(luaconfiguration.FS)
@@ -242,7 +242,7 @@ func TestEachCaseOfAClassIsMadeBesideItsIngress(t *testing.T) {
 				}
 				want := c.Created[i]
 				if in.CanaryWeight == 0 && len(in.Matches) == 0 {
-					want = nil // no share is none of the traffic, by no canary Ingress at all
+					want = nil // a weight of 0 creates no canary Ingress
 				}
 				if len(out.Create) != len(want) {
 					t.Fatalf("step %d: %d Ingresses are made, want %d", i+1, len(out.Create), len(want))
@@ -258,7 +258,7 @@ func TestEachCaseOfAClassIsMadeBesideItsIngress(t *testing.T) {
 func madeAsTheCaseSays(t *testing.T, in script.Input, made, want map[string]any, orders *script.Orders) {
 	t.Helper()
 	annotations := (&unstructured.Unstructured{Object: made}).GetAnnotations()
-	if orders != nil { // which it gets when it is written
+	if orders != nil { // the executor sets the order when it writes the object
 		if _, numbers := NumberNeeded(&unstructured.Unstructured{Object: made}); numbers.Max < orders.Min {
 			t.Errorf("step %d: it has no order", in.Step)
 		}
@@ -279,7 +279,7 @@ func madeAsTheCaseSays(t *testing.T, in script.Input, made, want map[string]any,
 	}
 }
 
-// besidePaths is what an Ingress has beside what it leads to.
+// besidePaths returns the fields of an Ingress other than its paths and backends.
 func besidePaths(spec any) map[string]any {
 	of, _ := fromJSON([]byte(jsonOf(spec))).(map[string]any)
 	delete(of, "rules")
@@ -287,7 +287,8 @@ func besidePaths(spec any) map[string]any {
 	return of
 }
 
-// pathsTo are the paths of an Ingress that lead to a Service, whose name is left out, each with its host; all of them if it has none.
+// pathsTo returns the paths of an Ingress that lead to a Service, each with its host and without the name of the Service. Without a Service it returns all
+// paths.
 func pathsTo(spec any, service string) (found []string) {
 	of, _ := fromJSON([]byte(jsonOf(spec))).(map[string]any)
 	rules, _, _ := unstructured.NestedSlice(of, "rules")
@@ -306,7 +307,7 @@ func pathsTo(spec any, service string) (found []string) {
 	return found
 }
 
-// What somebody changes is told as theirs and written again; what somebody adds stays; what is being deleted is waited for.
+// A change by others is reported as theirs and overwritten. An addition by others stays. The release waits for an object that is being deleted.
 func TestWhatOthersDoToWhatWasMade(t *testing.T) {
 	t.Parallel()
 	e := anEdge(t, "nginx")
@@ -332,7 +333,7 @@ func TestWhatOthersDoToWhatWasMade(t *testing.T) {
 	}
 }
 
-// A Rollout that was removed by force leaves what it made; one of the same name takes it over.
+// A Rollout that was removed by force leaves its created objects behind, and a Rollout of the same name takes them over.
 func TestWhatANamesakeMadeIsTakenOver(t *testing.T) {
 	t.Parallel()
 	e := anEdge(t, "nginx")
@@ -365,7 +366,7 @@ func TestWhatMayNotBeMadeIsRefused(t *testing.T) {
 	}
 }
 
-// Objects of any kind may be made: all their fields are ours, and what goes before others are written is named by delete.
+// A script may create objects of any kind. The release owns all their fields. delete names the objects to delete before the others are written.
 func TestAScriptMakesAndDeletesObjectsOfItsKinds(t *testing.T) {
 	t.Parallel()
 	e := anEdge(t, "nginx")

@@ -8,7 +8,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// A Rollout that is made again takes over what one of its name left on an object. A TrafficRouting of that name is another matter.
+// A new Rollout takes over the entry that an earlier one of its name left on an object. A TrafficRouting of that name does not.
 func TestATrafficRoutingAndARolloutOfOneNameDoNotTakeEachOtherForTheSame(t *testing.T) {
 	run := builtin(t, "VirtualService")
 	live := shop(t, 0)

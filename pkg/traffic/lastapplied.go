@@ -6,8 +6,8 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// LastAppliedDigest is the digest of what the API server kept of our last write of an object, "" when there is none. If it differs from
-// [ContentDigest], somebody else changed the object since.
+// LastAppliedDigest returns the digest of the content that the API server kept of the last write of a release; "" without such a write. If it differs from
+// [ContentDigest], another client changed the object since.
 func LastAppliedDigest(obj *unstructured.Unstructured) string {
 	return parseRendered(obj.GetAnnotations()[api.AnnotationRendered]).LastApplied
 }

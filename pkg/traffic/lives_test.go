@@ -19,7 +19,7 @@ import (
 	"sluice.dev/sluice/pkg/script/cases"
 )
 
-// ofTwo are specs of objects that two Services stand behind, by version, kind and class of Ingresses.
+// ofTwo are specs of objects that route to two Services, by version, kind and class of Ingresses.
 func ofTwo(t fataler) map[string]any {
 	t.Helper()
 	text, err := os.ReadFile("testdata/two_services.yaml")
@@ -29,7 +29,7 @@ func ofTwo(t fataler) map[string]any {
 	return object(t, string(text)).Object
 }
 
-// life is an object of one kind, and releases of the Services behind it.
+// life is an object of one kind, and releases of the Services that it routes to.
 type life struct {
 	*gateway
 	web, api Release
@@ -62,13 +62,13 @@ func aLife(t *testing.T, kind string) life {
 
 func (l life) at(rel Release, percent int32) { l.step(rel, weight(rollout.Percent(percent))) }
 
-// takenBack is a release that was stopped and takes its traffic back bit by bit.
+// takenBack plays an aborted release that moves its traffic back in shares.
 func (l life) takenBack(rel Release, percent int32) {
 	l.t.Helper()
 	l.carryOut(rel, -percent, weight(rollout.Percent(percent)))
 }
 
-// look is an object, and what is beside it by where that leads to.
+// look is an object and its children, each by the backends that it leads to.
 type look map[string]Content
 
 func (l life) look() look {
@@ -79,7 +79,7 @@ func (l life) look() look {
 		c := ContentOf(o)
 		delete(c.Labels, api.LabelRolloutUID)
 		c.Labels = orNil(c.Labels)
-		if l.ref.Class == "aliyun-alb" { // which number it is depends on what was there before
+		if l.ref.Class == "aliyun-alb" { // the number depends on earlier steps
 			order := c.Annotations[onALB+"order"]
 			if n, err := strconv.Atoi(order); err != nil || n < 1 || n >= 10 || taken[order] {
 				l.t.Fatalf("%s has the order %q, beside %v", o.GetName(), order, taken)
@@ -92,7 +92,7 @@ func (l life) look() look {
 	return all
 }
 
-// lives plays each of [cases.PropertyNames]. same is what another object of the kind is after a step of one release.
+// lives plays each of [cases.PropertyNames]. same returns another object of the kind after a step of one release.
 var lives = map[string]func(t *testing.T, l life, same func(Release, int32) look) (want look){
 	"twice is once": func(_ *testing.T, l life, same func(Release, int32) look) look {
 		l.at(l.web, 20)

@@ -28,7 +28,7 @@ func TestASubsetThatTheOwnerAddsStaysAndOursGoes(t *testing.T) {
 	}
 }
 
-// tagScript routes to a subset of the script's own naming, so that only what it added tells that it is ours.
+// tagScript routes to a subset with a name of its own, so that only its additions identify the rendering.
 const tagScript = `
 local spec = obj.data.spec
 spec.http[1].route = {
@@ -54,7 +54,7 @@ func TestABackendThatOnlyTheScriptKnowsIsNeverTheOwners(t *testing.T) {
 	}
 }
 
-// A server may add defaults to a field that only the script wrote; a change of a label must not make them the owner's.
+// A server may add defaults to a field that only the script wrote. After a change of a label they must not count as the owner's.
 func TestDefaultsOfFieldsThatAScriptAddsAreNotTheOwners(t *testing.T) {
 	withDefault := func(obj *unstructured.Unstructured) *unstructured.Unstructured {
 		next := obj.DeepCopy()

@@ -19,7 +19,7 @@ func (c Content) asOriginal() original {
 	return original(c)
 }
 
-// parseOriginal reads the annotation. ok is false when there is none, or it is none of ours.
+// parseOriginal reads the annotation. ok is false if the annotation is absent, or has another form.
 func parseOriginal(text string) (c Content, ok bool) {
 	var o struct {
 		Spec        json.RawMessage   `json:"spec"`
@@ -32,15 +32,15 @@ func parseOriginal(text string) (c Content, ok bool) {
 	return Content{Spec: fromJSON(o.Spec), Labels: o.Labels, Annotations: o.Annotations}.withoutReleaseAnnotations(), true
 }
 
-// rendered is what the writer of an object leaves behind for those who look at it later.
+// rendered is the record that an executor leaves on a gateway object for later reconciles.
 type rendered struct {
-	// Desired is the digest of what was meant, Kept of what the API server made of it by defaulting and pruning.
+	// Desired is the digest of the desired object. LastApplied is the digest of the object that the API server kept after defaulting and pruning.
 	Desired     string `json:"desired"`
 	LastApplied string `json:"kept"`
 }
 
-// StampRendered returns desired with the record of what is about to be written: the digest of desired itself and that of what the
-// API server keeps of it, as a dry run told. An object without releases needs no record and is returned as it is.
+// StampRendered returns desired with the record of the next write. The record has the digest of desired, and the digest of the content that the API server
+// keeps according to a dry run. An object without releases needs no record, and comes back unchanged.
 func StampRendered(desired *unstructured.Unstructured, keptDigest string) *unstructured.Unstructured {
 	stamped := desired.DeepCopy()
 	annotations := stamped.GetAnnotations()

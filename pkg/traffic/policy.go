@@ -12,9 +12,9 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// This file is about policies that are attached to a Service by its name, such as a DestinationRule. They say how requests to the Service are carried:
-// by TLS, over how many connections, to which zone. The canary Service has another name. So a release copies each policy for the canary Service.
-// The first gateway object that leads to the Service owns the copies, and a gateway knows them before the object leads to the canary.
+// This file is about policies that are attached to a Service by its name, such as a DestinationRule. They say how a gateway sends requests to the Service:
+// over TLS, over how many connections, to which zone. The canary Service has another name, so a release copies each policy for it. The first gateway
+// object that leads to the Service owns the copies. A gateway must know the copies before the object leads to the canary.
 
 // attachment is how a policy names its Service.
 type attachment int
@@ -30,8 +30,8 @@ const (
 type policyKind struct {
 	schema.GroupKind
 	attached attachment
-	// lessSecure reports whether the gateway would send requests in plain text by the owner's policy of the canary Service, and over TLS by a copy of the stable
-	// Service's policy. It is nil for kinds that say nothing about TLS.
+	// lessSecure compares the owner's policy of the canary Service with a copy of the stable Service's policy. It reports whether the gateway would send
+	// requests in plain text by the first, and over TLS by the second. It is nil for kinds that say nothing about TLS.
 	lessSecure func(copied, canary map[string]any) bool
 }
 
@@ -109,7 +109,7 @@ func hostSuffix(host, service, namespace string) (suffix string, is bool) {
 		(suffix == "" || suffix == own || suffix == own+".svc" || strings.HasPrefix(suffix, own+".svc."))
 }
 
-// serviceOf returns the name of the Service that a reference names, "" if it names something else.
+// serviceOf returns the name of the Service that a reference names; "" if it names another kind.
 func serviceOf(ref any) string {
 	r, _ := ref.(map[string]any)
 	if group := firstString(r, "group"); group != "" && group != "core" || firstString(r, "kind") != "Service" && firstString(r, "kind") != "" {
@@ -118,7 +118,7 @@ func serviceOf(ref any) string {
 	return firstString(r, "name")
 }
 
-// targetServices are the Services that a policy names in spec.targetRef or spec.targetRefs.
+// targetServices returns the Services that a policy names in spec.targetRef or spec.targetRefs.
 func targetServices(policy *unstructured.Unstructured) (services []string) {
 	for _, ref := range targetRefs(policy) {
 		if name := serviceOf(ref); name != "" {
@@ -134,7 +134,7 @@ func targetRefs(policy *unstructured.Unstructured) []any {
 	return append([]any{spec["targetRef"]}, refs...)
 }
 
-// policiesFor are the owner's policies that are attached to a Service.
+// policiesFor returns the owner's policies that are attached to a Service.
 func (p *Plan) policiesFor(service string) (found []*unstructured.Unstructured) {
 	for _, o := range p.others {
 		if o.GetLabels()[api.LabelRolloutUID] == "" && o.GetDeletionTimestamp() == nil && slices.Contains(PolicyTargets(o), service) {
@@ -144,11 +144,11 @@ func (p *Plan) policiesFor(service string) (found []*unstructured.Unstructured) 
 	return found
 }
 
-// needsCopies reports whether a step needs copies, because it sends requests to the canary. Other steps leave copies as they are: the gateway may still send requests
-// by an earlier step. A step below 0 gives traffic back, and must not wait.
+// needsCopies reports whether a step needs copies, because it sends requests to the canary. Other steps leave copies unchanged: the gateway may still send
+// requests by an earlier step. A step below 0 moves traffic back to the stable version, and must not wait.
 func (e entry) needsCopies() bool { return e.routesToCanary() && e.Step >= 0 }
 
-// policyCopies are the policies that a step needs for the canary Services, as they should be.
+// policyCopies returns the desired copies of policies that a step needs for the canary Services.
 func (p *Plan) policyCopies(step entry) ([]map[string]any, error) {
 	if !step.needsCopies() {
 		return nil, nil
@@ -178,7 +178,8 @@ func (p *Plan) policyCopies(step entry) ([]map[string]any, error) {
 	return copies, nil
 }
 
-// checkSingleRule refuses several DestinationRules that have traffic policies for a Service. Istio merges them in the order of their creation, and a copy is newer.
+// checkSingleRule refuses several DestinationRules with traffic policies for one Service. Istio merges them in the order of their creation, and a copy is
+// newer.
 func (p *Plan) checkSingleRule(policies []*unstructured.Unstructured, e entry) error {
 	var rules []string
 	for _, policy := range policies {
@@ -198,7 +199,7 @@ func (p *Plan) RoutesToCanary() bool {
 	return p.on[p.rel.UID].routesToCanary() || len(p.UnreferencedChildren()) > 0
 }
 
-// DropsCopy reports whether a step takes away a copy whose policy is gone.
+// DropsCopy reports whether a step deletes a copy whose policy is gone.
 func (p *Plan) DropsCopy(step int32) bool {
 	r, err := p.renderStep(step)
 	return err == nil && slices.ContainsFunc(p.obsoleteChildren(r), func(o *unstructured.Unstructured) bool { return childRecordOf(o).Copied })
@@ -208,8 +209,8 @@ func sameKind(a, b *unstructured.Unstructured) bool {
 	return a.GroupVersionKind().GroupKind() == b.GroupVersionKind().GroupKind()
 }
 
-// checkNotLessSecure refuses a step in which the gateway would send requests to the canary in plain text, by the owner's policy of the canary Service, and requests to the
-// stable version over TLS. copied is what a copy of the stable policy would be.
+// checkNotLessSecure refuses a step in which the gateway would send requests to the stable version over TLS, and requests to the canary in plain text. The
+// owner's policy of the canary Service would cause that. copied is the copy of the stable policy that the release would create.
 func checkNotLessSecure(stable *unstructured.Unstructured, copied map[string]any, canary *unstructured.Unstructured, e entry) error {
 	kind, _ := policyKindOf(stable)
 	if kind.lessSecure == nil || !kind.lessSecure(copied, canary.Object) {
@@ -219,7 +220,7 @@ func checkNotLessSecure(stable *unstructured.Unstructured, copied map[string]any
 		stable.GetKind(), stable.GetName(), e.Service, canary.GetKind(), canary.GetName(), e.CanaryService)
 }
 
-// copyFor returns a policy as it is attached to the canary Service.
+// copyFor returns a copy of a policy that is attached to the canary Service.
 func (p *Plan) copyFor(policy *unstructured.Unstructured, e entry) (map[string]any, error) {
 	kind, _ := policyKindOf(policy)
 	spec, _ := toUnstructured(policy.Object["spec"]).(map[string]any)
@@ -259,7 +260,7 @@ func (p *Plan) copyFor(policy *unstructured.Unstructured, e entry) (map[string]a
 	return copied.Object, nil
 }
 
-// withServiceName is a reference to another Service.
+// withServiceName returns a copy of a reference with another Service name.
 func withServiceName(ref any, service string) map[string]any {
 	r, _ := ref.(map[string]any)
 	r = maps.Clone(r)
@@ -267,7 +268,7 @@ func withServiceName(ref any, service string) map[string]any {
 	return r
 }
 
-// plainBySection is about policies that always ask for TLS. The policy of the canary must be attached to each port to which the copy would be attached.
+// plainBySection compares policies that always ask for TLS. The policy of the canary must cover each port that the copy would cover.
 func plainBySection(copied, canary map[string]any) bool {
 	has := map[string]bool{}
 	for _, section := range sectionNames(canary) {
@@ -276,7 +277,7 @@ func plainBySection(copied, canary map[string]any) bool {
 	return slices.ContainsFunc(sectionNames(copied), func(section string) bool { return !has[section] && !has[""] })
 }
 
-// sectionNames are the ports of Services that a policy is attached to, by their names; "" stands for all of a Service.
+// sectionNames returns the names of the Service ports that a policy is attached to; "" stands for all ports of a Service.
 func sectionNames(policy map[string]any) (names []string) {
 	for _, ref := range targetRefs(&unstructured.Unstructured{Object: policy}) {
 		if r, _ := ref.(map[string]any); serviceOf(ref) != "" {
@@ -286,7 +287,7 @@ func sectionNames(policy map[string]any) (names []string) {
 	return names
 }
 
-// plainByTLS is about policies that ask for TLS by a field spec.tls.
+// plainByTLS compares policies that ask for TLS in a field spec.tls.
 func plainByTLS(copied, canary map[string]any) bool {
 	has := func(policy map[string]any) bool {
 		_, has, _ := unstructured.NestedFieldNoCopy(policy, "spec", "tls")

@@ -35,7 +35,7 @@ func plainByRule(copied, canary map[string]any) bool {
 	return false
 }
 
-// modesOf are the TLS modes in the host's traffic policy of a DestinationRule, by port; "" stands for all other ports.
+// modesOf returns the TLS modes in the host's traffic policy of a DestinationRule, by port; "" stands for all other ports.
 func modesOf(rule map[string]any) map[string]string {
 	spec, _ := rule["spec"].(map[string]any)
 	policy, _ := spec["trafficPolicy"].(map[string]any)
@@ -59,7 +59,7 @@ func modeAt(modes map[string]string, port string) string {
 	return modes[""]
 }
 
-// SubsetsOf are the subsets of a Service of a namespace that an object leads to, sorted; "" stands for the Service as a whole.
+// SubsetsOf returns the subsets of a Service of a namespace that an object leads to, sorted; "" stands for the Service as a whole.
 func SubsetsOf(spec any, service, namespace string) []string {
 	var subsets []string
 	for b := range backendsIn(spec) {
@@ -71,7 +71,7 @@ func SubsetsOf(spec any, service, namespace string) []string {
 	return slices.Compact(subsets)
 }
 
-// subsetsOf are the subsets of the stable Service that this object and other ones lead to.
+// subsetsOf returns the subsets of the stable Service that this object and others lead to.
 func (p *Plan) subsetsOf(e entry) []string {
 	all := append(SubsetsOf(p.original.Spec, e.Service, e.Namespace), p.rel.Subsets[e.Service]...)
 	slices.Sort(all)
@@ -127,8 +127,8 @@ func portSettings(policy map[string]any) []any {
 	return settings
 }
 
-// subsetPolicy is the traffic policy of a subset as Istio applies it. A field of the subset replaces the same field of the host, and of the host's settings for a
-// port. The subset's settings for a port replace all others for that port.
+// subsetPolicy returns the traffic policy of a subset as Istio applies it. A field of the subset replaces the same field of the host, and the same field
+// in the host's settings for a port. The subset's settings for a port replace all others for that port.
 func subsetPolicy(host, subset any) map[string]any {
 	of, _ := host.(map[string]any)
 	own, _ := subset.(map[string]any)

@@ -8,7 +8,8 @@ import (
 
 // This file is about policies that ask for TLS by the name of a protocol, for all requests to a Service or for a part of them, such as one port.
 
-// plainBy compares two policies part by part. of tells the protocol of each part of a policy; "" stands for all other parts. secure are the protocols with TLS.
+// plainBy compares two policies part by part. of returns the protocol of each part of a policy; "" stands for all other parts. secure are the protocols
+// with TLS.
 func plainBy(of func(policy map[string]any) map[string]string, secure ...string) func(copied, canary map[string]any) bool {
 	at := func(said map[string]string, part string) bool {
 		protocol, has := said[part]
@@ -30,7 +31,8 @@ func plainBy(of func(policy map[string]any) map[string]string, secure ...string)
 	}
 }
 
-// schemesOf are the schemes in a policy of APISIX, by port. The controller takes nothing from the policy as a whole for a port that it names, and http for no scheme.
+// schemesOf returns the schemes in a policy of APISIX, by port. For a port with its own settings, the controller ignores the scheme of the whole policy.
+// It uses http where the settings have no scheme.
 func schemesOf(policy map[string]any) map[string]string {
 	spec, _ := policy["spec"].(map[string]any)
 	schemes := map[string]string{"": firstString(spec, "scheme")}
@@ -42,7 +44,7 @@ func schemesOf(policy map[string]any) map[string]string {
 	return schemes
 }
 
-// protocolsOf is the protocol in a TargetGroupConfiguration.
+// protocolsOf returns the protocol in a TargetGroupConfiguration.
 func protocolsOf(policy map[string]any) map[string]string {
 	return map[string]string{"": stringAt(policy, "spec", "defaultConfiguration", "protocol")}
 }

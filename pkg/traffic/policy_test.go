@@ -23,7 +23,7 @@ func aPolicy(t *testing.T, apiVersion, kind, name, spec string) *unstructured.Un
 	return p
 }
 
-// anIstioLife is a life of a VirtualService, beside a DestinationRule with this spec.
+// anIstioLife is a life of a VirtualService, with a DestinationRule of this spec in its namespace.
 func anIstioLife(t *testing.T, virtualService, rule string) life {
 	t.Helper()
 	l := aLife(t, aVirtualService)
@@ -33,7 +33,7 @@ func anIstioLife(t *testing.T, virtualService, rule string) life {
 	return l
 }
 
-// copied is what a release has made beside the gateway object.
+// copied returns the objects that a release has created for the gateway object.
 func (g *gateway) copied() (found []*unstructured.Unstructured) {
 	for _, o := range g.others {
 		if o.GetLabels()[api.LabelRolloutUID] != "" {
@@ -90,7 +90,7 @@ func TestAPolicyIsCopiedForTheCanary(t *testing.T) {
 	}
 }
 
-// A copy is attached to the canary Service as the policy is to the stable one, and says the same in everything else, of each kind that the page lists.
+// For each kind that the page lists, the copy is attached to the canary Service as the policy is attached to the stable one. All other fields are equal.
 func TestACopyOfEachKindDiffersInItsTargetOnly(t *testing.T) {
 	t.Parallel()
 	attached := map[attachment]string{
@@ -230,7 +230,7 @@ func TestNoPolicyIsCopiedThatTheCanaryDoesNotNeed(t *testing.T) {
 	}
 }
 
-// A gateway that spoke plain text to pods that speak TLS would answer errors only.
+// A gateway that sends plain text to pods that expect TLS gets only errors.
 func TestACanaryIsSpokenToOverTLSAsTheStableVersionIs(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -263,7 +263,7 @@ func TestACanaryIsSpokenToOverTLSAsTheStableVersionIs(t *testing.T) {
 	}
 }
 
-// A policy of the canary that names another port than the stable one leaves that port in plain text.
+// A policy of the canary that covers another port than the stable policy leaves that port in plain text.
 func TestAPolicyOfTheCanaryMustCoverThePortsOfTheStableOne(t *testing.T) {
 	t.Parallel()
 	of := func(service, section string) string {
@@ -322,12 +322,12 @@ func TestTheCanaryHasAProtocolWithTLSWhereTheStableVersionHas(t *testing.T) {
 	}
 }
 
-// A release that gives traffic back must not wait for a copy: the planner does not make one then.
+// A release that moves traffic back must not wait for a copy: the planner creates none then.
 func TestAStepThatGivesTrafficBackNeedsNoCopy(t *testing.T) {
 	t.Parallel()
 	l := anIstioLife(t, routesToWeb, "{host: web}")
 	l.at(l.web, 50)
-	l.others = l.others[:1] // somebody has deleted the copy
+	l.others = l.others[:1] // another client has deleted the copy
 	l.takenBack(l.web, 30)
 	route, plan := l.observeSteps(l.web, map[int32]Strategy{-10: weight(10)})
 	if r := route.Steps[-10]; r.ChildrenMissing || r.Refused != "" || plan.ReferencesChildren(-10) {
@@ -346,7 +346,7 @@ func TestARouteLeadsToTheCanaryFromItsFirstShareOn(t *testing.T) {
 	}
 }
 
-// A copy stays in a step without traffic, although its policy can no longer be copied. The gateway may still send requests by the step before.
+// A copy stays in a step without traffic, although its policy can no longer be copied. The gateway may still send requests by the previous step.
 func TestACopyStaysInAStepWithoutTraffic(t *testing.T) {
 	t.Parallel()
 	l := anIstioLife(t, `{http: [{route: [{destination: {host: web, subset: v1}, weight: 50}, {destination: {host: web, subset: v2}, weight: 50}]}]}`, "{host: web, trafficPolicy: {tls: {mode: SIMPLE}}}")

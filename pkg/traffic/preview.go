@@ -6,7 +6,8 @@ import (
 	"sluice.dev/sluice/pkg/script"
 )
 
-// CheckOutput says why a release would not write what a script made of an object, as for somebody who tries the script out; nil when it would.
+// CheckOutput returns the reason why a release would refuse the output of a script for an object; nil if it would write the output. It serves users who
+// try a script out.
 func CheckOutput(in script.Input, out script.Output) error {
 	e := entry{Service: in.StableService, CanaryService: in.CanaryService}
 	if in.CanaryWeight != script.NoWeight {

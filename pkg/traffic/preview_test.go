@@ -9,7 +9,7 @@ import (
 	"sluice.dev/sluice/pkg/script/cases"
 )
 
-// Whoever tries a script out hears what a release would say of its result: nothing about what built-in scripts make of their cases.
+// CheckOutput tells a user who tries a script whether a release would refuse its output. It accepts the output of built-in scripts for all their cases.
 func TestJudgeSaysWhatAReleaseWouldSay(t *testing.T) {
 	t.Parallel()
 	all, err := cases.LoadAll(luaconfiguration.FS)

@@ -14,9 +14,9 @@ import (
 	"sluice.dev/sluice/pkg/script"
 )
 
-// Release is one release as far as gateway objects are concerned.
+// Release is the part of a release that concerns gateway objects.
 type Release struct {
-	// UID, Namespace and Name are those of the Rollout, or of the object of another Kind that routes.
+	// UID, Namespace and Name identify the Rollout, or an object of another Kind that routes.
 	UID, Namespace, Name string
 	// Kind is empty for a Rollout.
 	Kind string
@@ -25,45 +25,45 @@ type Release struct {
 	// CanaryService equals Service when the canary has no Service of its own.
 	Service, CanaryService string
 	Terms
-	// Further are the other Services by which the same object routes to the workload.
+	// Further are the other Services through which the same object routes to the workload.
 	Further []Served
-	// PatchLabels and PatchAnnotations are what the canary's pods carry beyond the template.
+	// PatchLabels and PatchAnnotations are the labels and annotations that the canary's pods have in addition to the template.
 	PatchLabels, PatchAnnotations map[string]string
-	// Carries are the stable Services whose policies the release copies for this object. Subsets are the subsets of these Services that other gateway objects
-	// of the release lead to.
+	// Carries are the stable Services whose policies the release copies for this object. Subsets are the subsets of these Services that other gateway
+	// objects of the release lead to.
 	Carries []string
 	Subsets map[string][]string
 }
 
-// Terms are how a release is routed by a Service, beyond its names.
+// Terms are the settings of a release for one Service, except its names.
 type Terms struct {
-	// Rules are those of the object that may be touched; nil for all that lead to the Service.
+	// Rules are the rules of the object that may be changed; nil for all that lead to the Service.
 	Rules []string `json:"rules,omitempty"`
-	// Tag marks the requests that are for canaries; nil when nothing does.
+	// Tag marks the requests that are for canaries; nil if no tag is set.
 	Tag *api.TrafficTag `json:"tag,omitempty"`
-	// Ports are the Service's, and Revisions those of the pods behind it; nil unless the script wants to be told.
+	// Ports are the ports of the Service, and Revisions are the revisions of its pods. Both are nil unless the script asks for them.
 	Ports     []script.Port     `json:"ports,omitempty"`
 	Revisions *script.Revisions `json:"revisions,omitempty"`
 }
 
-// Served is a Service of a release on an object.
+// Served is one Service of a release on an object.
 type Served struct {
 	Service       string `json:"service"`
 	CanaryService string `json:"canaryService"`
 	Terms
 }
 
-// Strategy is what one step asks of a gateway.
+// Strategy is the routing that one step asks for.
 type Strategy struct {
-	// Weight is the canary's share, nil when the step sets none.
+	// Weight is the canary's share; nil if the step sets none.
 	Weight                *rollout.Percent      `json:"weight,omitempty"`
 	Matches               []api.HTTPRouteMatch  `json:"matches,omitempty"`
 	RequestHeaderModifier *api.HTTPHeaderFilter `json:"requestHeaderModifier,omitempty"`
-	// Mirror is the share of the requests that are copied to the canary, nil for none.
+	// Mirror is the share of the requests that are copied to the canary; nil for none.
 	Mirror *rollout.Percent `json:"mirror,omitempty"`
 }
 
-// StrategyOf takes the part of a step that a gateway carries out.
+// StrategyOf returns the part of a step that a gateway carries out.
 func StrategyOf(step rollout.Step) Strategy {
 	return Strategy{Weight: step.Weight, Matches: step.Matches, RequestHeaderModifier: step.RequestHeaderModifier, Mirror: step.Mirror}
 }
@@ -73,10 +73,10 @@ func (s Strategy) routesToCanary() bool {
 	return s.Weight != nil && *s.Weight > 0 || len(s.Matches) > 0 || s.Mirror != nil
 }
 
-// takesAllTraffic reports whether the canary is to get everything, so that the stable Service may go from the object.
+// takesAllTraffic reports whether the canary gets all traffic, so that a script may remove the stable Service from the object.
 func (s Strategy) takesAllTraffic() bool { return s.Weight != nil && *s.Weight >= 100 }
 
-// describeStep says to people what is carried out.
+// describeStep names the step in messages to users.
 func (r Release) describeStep(n int32) string {
 	switch {
 	case r.Kind == "" && n < 0:
@@ -87,7 +87,7 @@ func (r Release) describeStep(n int32) string {
 	return "its strategy"
 }
 
-// entry is one release on an object: all that any executor needs to render it again.
+// entry is one release on an object, with all that any executor needs to render it again.
 type entry struct {
 	UID              string            `json:"-"`
 	Namespace        string            `json:"namespace,omitempty"`
@@ -103,8 +103,8 @@ type entry struct {
 	Further []Served `json:"further,omitempty"`
 	Strategy
 
-	services []script.Service // all of the release, in one of [entry.serviceEntries]
-	others   []entry          // the other releases on the object and beside it, in the one that is asked for
+	services []script.Service // all Services of the release; set in the result of [entry.serviceEntries]
+	others   []entry          // the other releases of the object and its children; set in the entry that is rendered
 }
 
 func (r Release) entryAt(step int32, s Strategy) entry {
@@ -114,7 +114,7 @@ func (r Release) entryAt(step int32, s Strategy) entry {
 	}
 }
 
-// String says who routes, to people.
+// String names the Rollout or the other object that routes, in messages to users.
 func (e entry) String() string {
 	if e.Kind == "" {
 		return "the release of Rollout " + e.Name
@@ -122,7 +122,7 @@ func (e entry) String() string {
 	return e.Kind + " " + e.Name
 }
 
-// serviceEntries are the entries of one Service each that a release consists of. They know of each other.
+// serviceEntries returns one entry for each Service of a release. Each entry lists all of these Services.
 func (e entry) serviceEntries() []entry {
 	e.services = []script.Service{{Stable: e.Service, Canary: e.CanaryService}}
 	for _, other := range e.Further {
@@ -148,7 +148,7 @@ func (e entry) rendersLike(other entry) bool {
 // entries are the releases on an object by UID.
 type entries map[string]entry
 
-// parseEntries reads the annotation. What cannot be read counts as absent: each executor puts its own entry back.
+// parseEntries reads the annotation. It drops an entry that it cannot read: the executor of that release writes its entry again.
 func parseEntries(text string) entries {
 	var es entries
 	if text == "" || json.Unmarshal([]byte(text), &es) != nil || es == nil {
@@ -177,8 +177,8 @@ func (es entries) withoutEntry(uid string) entries {
 	return next
 }
 
-// inheritOrphan gives a release the entry of a Rollout of the same name that was removed by force: a name is unique in its namespace, so
-// nobody else will ever take it off.
+// inheritOrphan gives a release the entry of an earlier Rollout with the same name that was removed by force. A name is unique in its namespace, so no
+// other release will ever remove that entry.
 func (es entries) inheritOrphan(rel Release) entries {
 	next := maps.Clone(es)
 	for uid, e := range es {
@@ -194,14 +194,14 @@ func (es entries) inheritOrphan(rel Release) entries {
 	return next
 }
 
-// sortedByName is the order in which releases are folded: by name, so that it does not depend on who came first.
+// sortedByName returns the releases in the order in which they are folded: by name, so that the order does not depend on their start.
 func (es entries) sortedByName() []entry {
 	return slices.SortedFunc(maps.Values(es), func(a, b entry) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 	})
 }
 
-// serviceEntries are the releases by Service, in the order in which they are folded.
+// serviceEntries returns one entry for each release and Service, in the order in which they are folded.
 func (es entries) serviceEntries() []entry {
 	var all []entry
 	for _, e := range es.sortedByName() {
@@ -210,8 +210,8 @@ func (es entries) serviceEntries() []entry {
 	return all
 }
 
-// ReleasesOn lists the releases on an object in the order in which they shape it. A caller that finds one whose Rollout no longer
-// exists takes it off with [ObserveRoute] and [Plan.RestoredObject].
+// ReleasesOn lists the releases on an object in the order in which they shape it. A caller that finds a release without a Rollout removes it with
+// [ObserveRoute] and [Plan.RestoredObject].
 func ReleasesOn(obj *unstructured.Unstructured) []Release {
 	var found []Release
 	for _, e := range parseEntries(obj.GetAnnotations()[api.AnnotationReleases]).sortedByName() {

@@ -12,7 +12,7 @@ import (
 	"sluice.dev/sluice/pkg/script"
 )
 
-// Plan is what may be done about one release on one gateway object, as it was seen.
+// Plan holds an observed gateway object and the possible writes of one release on it.
 type Plan struct {
 	live     *unstructured.Unstructured
 	rel      Release
@@ -20,29 +20,29 @@ type Plan struct {
 	run      Script
 	on       entries
 	original Content
-	// shaped: something of this release may be on the object.
+	// shaped says that the object may carry changes of this release.
 	shaped bool
-	// lost is why the original is not known; nil when it is.
+	// lost is the reason why the original is unknown; nil if it is known.
 	lost error
 	// neighbours are the other releases of the object.
 	neighbours []entry
-	// others are objects of kinds that the script may make; made are those of them that it made for this release beside this object, but
-	// for those that are being deleted.
+	// others are objects of the kinds that the script may create. children are those that it created for this release and this object. deletingChildren
+	// are such objects that are being deleted.
 	others, children, deletingChildren []*unstructured.Unstructured
 }
 
-// rendering is what a step wants of the object, and beside it.
+// rendering is the desired content of the object at a step, and its desired children.
 type rendering struct {
 	Content
 	children []*unstructured.Unstructured
 	delete   []script.Reference
-	// needsCopies: the step needs copies of policies, and no copy of a policy that is gone.
+	// needsCopies says that the step needs copies of policies, and must drop copies whose policy is gone.
 	needsCopies bool
 }
 
-// ObserveRoute compares a gateway object with what the steps of a release want of it. live is nil when the object does not exist. run
-// is the script of its kind, nil when there is none; others are all objects in its namespace of the kinds that the script may make. The
-// renderings of the Route and those of the Plan are the same.
+// ObserveRoute compares a gateway object with the desired objects of the steps of a release. live is nil if the object does not exist. run is the script
+// of its kind; nil without a script. others are all objects in its namespace of the kinds that the script may create. The Route and the Plan have the same
+// renderings.
 func ObserveRoute(ref rollout.Ref, live *unstructured.Unstructured, rel Release, steps map[int32]Strategy, run Script, others ...*unstructured.Unstructured) (rollout.Route, *Plan) {
 	route := rollout.Route{Object: ref, Steps: map[int32]rollout.Rendering{}}
 	if live == nil {
@@ -91,13 +91,12 @@ func ObserveRoute(ref rollout.Ref, live *unstructured.Unstructured, rel Release,
 	return route, p
 }
 
-// leavesUnchanged reports whether a rendering leaves the object as its owner has it, and nothing of any release was ever on it: then it is
-// not written at all.
+// leavesUnchanged reports whether a rendering equals the owner's object, and no release has ever changed the object. The executor then does not write it.
 func (p *Plan) leavesUnchanged(r rendering) bool {
 	return !p.shaped && len(p.on) == 0 && r.digest() == p.original.digest() && r.digest() == ContentDigest(p.live)
 }
 
-// contentDigest is a digest of the object and what was made beside it, version what tells their states apart.
+// contentDigest returns a digest of the object and its children. Equal digests mean equal content.
 func (p *Plan) contentDigest() string {
 	all := ContentDigest(p.live)
 	for _, o := range p.children {
@@ -114,7 +113,7 @@ func (p *Plan) versionOf() string {
 	return all
 }
 
-// canaryWeight is the share that the release gives the canary as far as the objects say.
+// canaryWeight returns the share of the canary according to the objects in the cluster.
 func (p *Plan) canaryWeight(own entry, counts bool) rollout.Percent {
 	for _, o := range p.UnreferencedChildren() {
 		if e, ok := parseEntries(o.GetAnnotations()[api.AnnotationReleases])[p.rel.UID]; ok && e.Weight != nil {
@@ -127,18 +126,18 @@ func (p *Plan) canaryWeight(own entry, counts bool) rollout.Percent {
 	return 0
 }
 
-// readOriginal finds out what the owner wants of the object, and whether somebody changed it after we wrote it.
+// readOriginal finds the owner's content of the object, and reports whether another client changed it after the last write of a release.
 func (p *Plan) readOriginal(last rendered) (edited bool) {
 	annotations := p.live.GetAnnotations()
 	p.on = parseEntries(annotations[api.AnnotationReleases]).inheritOrphan(p.rel)
 	live := ContentOf(p.live)
 	stored, known := parseOriginal(annotations[api.AnnotationOriginalSpec])
-	self := p.rel.entryAt(0, Strategy{}) // whose canary is never part of an original
+	self := p.rel.entryAt(0, Strategy{}) // its canary is never part of an original
 	untouched := last.LastApplied == live.digest()
 	_, listed := p.on[p.rel.UID]
 	mine := p.marksOn(entries{self.UID: self}, live, shape{Content: live}).foundIn("", live.Spec)
-	// A record without releases, or a canary without its release, is what is left when somebody takes our annotations away, or
-	// when a restore was cut short.
+	// A record without releases, or a canary without its release, has two causes: a client removed our annotations, or an executor stopped in the middle
+	// of a restore.
 	recorded := annotations[api.AnnotationOriginalSpec] != ""
 	p.shaped = listed || mine && (self.ownService() || !known) || recorded && len(p.on) == 0
 	switch {
@@ -164,7 +163,7 @@ func (p *Plan) readOriginal(last rendered) (edited bool) {
 	return edited
 }
 
-// lostError says that the object carries a rendering of ours whose original nobody knows any more.
+// lostError says that the object carries a rendering of a release, and its original is lost.
 type lostError struct{ object, service string }
 
 func (e *lostError) Error() string {
@@ -201,7 +200,7 @@ func (p *Plan) renderStep(step int32) (rendering, error) {
 	return rendering{folded.Content, beside, folded.delete, own.needsCopies()}, checkSize(p.withAnnotations(folded.Content, es))
 }
 
-// withAnnotations puts content and our records on the object; without releases there are none.
+// withAnnotations puts content and our records on the object; without releases there are no records.
 func (p *Plan) withAnnotations(content Content, es entries) *unstructured.Unstructured {
 	next := content.applyTo(p.live)
 	if len(es) == 0 {
@@ -214,9 +213,9 @@ func (p *Plan) withAnnotations(content Content, es entries) *unstructured.Unstru
 	return next
 }
 
-// DesiredObject is the object with the release at a step that was given to [ObserveRoute], nil when the step leaves it as it is, and what must be
-// written beside it. The object carries the resourceVersion that was seen. The writer learns from a dry run what the API server keeps of
-// it, and writes the result of [StampRendered].
+// DesiredObject returns the object with the release at a step that was given to [ObserveRoute], and the changes of its children. The object is nil if the
+// step leaves it unchanged. It carries the resourceVersion that was observed. The executor sends a dry run to learn the content that the API server keeps,
+// and then writes the result of [StampRendered].
 func (p *Plan) DesiredObject(step int32) (*unstructured.Unstructured, Children, error) {
 	r, err := p.renderStep(step)
 	if err != nil {
@@ -229,8 +228,8 @@ func (p *Plan) DesiredObject(step int32) (*unstructured.Unstructured, Children, 
 	return p.withAnnotations(r.Content, p.on.withEntry(p.rel.entryAt(step, p.steps[step]))), beside, nil
 }
 
-// RestoredObject is the object without the release; without any release it is what its owner last wanted, and bears none of our
-// annotations. It is nil when the release is not on the object. With other releases left it is written like [Plan.DesiredObject].
+// RestoredObject returns the object without the release. Without other releases, it is the object that its owner last wanted, with none of our
+// annotations. It is nil if the release is not on the object. With other releases, the executor writes it like [Plan.DesiredObject].
 func (p *Plan) RestoredObject() (*unstructured.Unstructured, error) {
 	if p.lost != nil {
 		return nil, p.lost
@@ -246,8 +245,8 @@ func (p *Plan) RestoredObject() (*unstructured.Unstructured, error) {
 	return p.withAnnotations(left.Content, rest), nil
 }
 
-// isAccepted reports whether the gateway took the object as it is. A kind that reports no conditions takes it at once; conditions
-// that tell which generation they are about are waited for.
+// isAccepted reports whether the gateway accepted the current generation of the object. A kind that reports no conditions accepts at once. Conditions with
+// an observed generation must be about the current one.
 func isAccepted(live *unstructured.Unstructured) bool {
 	status, _ := live.Object["status"].(map[string]any)
 	all := conditionsIn(status)
@@ -263,7 +262,7 @@ func isAccepted(live *unstructured.Unstructured) bool {
 			if seen != nil && int64(*seen) < live.GetGeneration() || c["status"] == string(metav1.ConditionFalse) {
 				return false
 			}
-		case "ResourcesAvailable": // of APISIX, which tells the generation of the last change of this status, not of the last look
+		case "ResourcesAvailable": // of APISIX; its generation is the one of the last change of this status, not of the last reconcile
 			if c["status"] == string(metav1.ConditionFalse) {
 				return false
 			}
@@ -283,7 +282,7 @@ func conditionsIn(in map[string]any) []map[string]any {
 	return found
 }
 
-// lastManager is the field manager other than us that changed the object last.
+// lastManager returns the field manager other than Sluice that changed the object last.
 func lastManager(obj *unstructured.Unstructured) string {
 	var name string
 	var at time.Time

@@ -9,8 +9,8 @@ import (
 	"sluice.dev/sluice/pkg/script"
 )
 
-// A release may be behind several Services of one object, whose script shapes it for one after the other. Each has an Ingress of its own,
-// as Rollouts are asked for.
+// A release may route several Services of one object. The script shapes the object for one after the other. Ingresses are left out: the user names one for
+// each Service.
 func TestEachKindRoutesOneReleaseByTwoServices(t *testing.T) {
 	t.Parallel()
 	for kind := range ofTwo(t) {
@@ -25,7 +25,7 @@ func TestEachKindRoutesOneReleaseByTwoServices(t *testing.T) {
 			for _, percent := range []int32{20, 60, 20, 20} {
 				both.at(rel, percent)
 			}
-			// The order in which releases shape an object is that of their names.
+			// Releases shape an object in the order of their names.
 			a, b := one.web, one.api
 			a.Name, b.Name = "a", "b"
 			one.at(a, 20)
@@ -37,7 +37,7 @@ func TestEachKindRoutesOneReleaseByTwoServices(t *testing.T) {
 			if len(found) != 1 || len(found[0].Further) != 1 {
 				t.Fatalf("on the object are %+v", found)
 			}
-			both.restore(found[0]) // by whoever finds it
+			both.restore(found[0]) // any executor that finds the release may restore it
 			if diff := cmp.Diff(look{"": both.original}, both.look()); diff != "" {
 				t.Errorf("given back (-want +got):\n%s", diff)
 			}
@@ -45,7 +45,7 @@ func TestEachKindRoutesOneReleaseByTwoServices(t *testing.T) {
 	}
 }
 
-// A script that shapes the object for one Service knows the others, and the canary of each.
+// A script that shapes the object for one Service gets the other Services and the canary of each.
 func TestAScriptIsToldOfEveryServiceOfItsRelease(t *testing.T) {
 	t.Parallel()
 	rel := Release{UID: "u", Namespace: "shop", Name: "web", Service: "web", CanaryService: "web-canary", Further: []Served{{Service: "api", CanaryService: "api-canary"}}}
@@ -62,7 +62,7 @@ func TestAScriptIsToldOfEveryServiceOfItsRelease(t *testing.T) {
 	}
 }
 
-// Edits by others are told from what stands on the object for each of the Services.
+// Edits by others are recognised by the records of all Services on the object.
 func TestAnEditSurvivesAReleaseByTwoServices(t *testing.T) {
 	t.Parallel()
 	l := aLife(t, "gateway.networking.k8s.io/v1 HTTPRoute")

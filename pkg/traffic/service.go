@@ -14,8 +14,8 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// ObserveService reads what a release of the Rollout must know of a Service. What a Rollout of the same name left behind when it was
-// removed by force counts as ours.
+// ObserveService reads the state of a Service that a release of the Rollout needs. A Service of an earlier Rollout with the same name counts as the
+// release's own, if that Rollout was removed by force.
 func ObserveService(svc *corev1.Service, name, uid string) rollout.Service {
 	maker := svc.Labels[api.LabelRolloutUID]
 	epoch, err := strconv.ParseInt(svc.Annotations[api.AnnotationEpoch], 10, 64)
@@ -31,21 +31,20 @@ func ObserveService(svc *corev1.Service, name, uid string) rollout.Service {
 	}
 }
 
-// CanaryServiceParams says what a canary Service is called, for whom it is, and which pods it selects.
+// CanaryServiceParams are the name of a canary Service, its Rollout, and the pods that it selects.
 type CanaryServiceParams struct {
 	Name string
 	// Hash is the value of the label Key of the pods to select: Key is pod-template-hash or controller-revision-hash.
 	Key, Hash string
-	// RolloutName and RolloutUID are those of the Rollout whose canary it is.
+	// RolloutName and RolloutUID identify the Rollout of the canary.
 	RolloutName, RolloutUID string
 	Epoch                   int64
-	// PatchLabels are labels of the canary's pods; those that the stable Service selects by are changed in the selector.
+	// PatchLabels are labels of the canary's pods; in the selector they replace the values that the stable Service selects by.
 	PatchLabels map[string]string
 }
 
-// NewCanaryService makes a copy of the stable Service that selects the canary's pods. It is always of type ClusterIP, headless if
-// the stable one is, so that no second load balancer, node port or address is claimed; the stable Service owns it. A Service
-// that selects no pods cannot be copied.
+// NewCanaryService copies the stable Service and selects the canary's pods. The copy is always of type ClusterIP, and headless if the stable one is. So it
+// claims no second load balancer, node port or address. The stable Service owns it. A Service that selects no pods cannot be copied.
 func NewCanaryService(stable *corev1.Service, p CanaryServiceParams) (*corev1.Service, error) {
 	if stable.Spec.Type == corev1.ServiceTypeExternalName {
 		return nil, fmt.Errorf("Service %s is of type ExternalName and selects no pods, so there can be no canary of it; name the Service that selects the pods of the workload", stable.Name)
@@ -101,8 +100,8 @@ func canarySpec(stable corev1.ServiceSpec, p CanaryServiceParams) corev1.Service
 	return spec
 }
 
-// copyableMetadata are the labels or annotations that a copy of an object may carry: without those by which a GitOps tool would take the
-// copy for its own and prune it, and those that claim something outside of the cluster for it.
+// copyableMetadata returns the labels or annotations that a copy of an object may carry. It omits keys that let a GitOps tool claim the copy and prune it.
+// It also omits keys that claim a resource outside the cluster.
 func copyableMetadata(m, annotations map[string]string) map[string]string {
 	kept := map[string]string{}
 	for k, v := range m {
@@ -131,13 +130,13 @@ func belongsToOriginal(key string, annotations map[string]string) bool {
 	return false
 }
 
-// revisionKeys are the labels by which the revisions of workloads are told apart, by kind of workload.
+// revisionKeys returns the labels that distinguish the revisions of workloads, by kind of workload.
 func revisionKeys() []string {
 	return []string{api.LabelPodTemplateHash, api.LabelControllerRevisionHash}
 }
 
-// PinService is the merge patch by which a Service selects one revision only, by the value of a label that is one of its workload's kind. Like all
-// patches here it fails with a conflict when the Service is no longer what was seen.
+// PinService returns the merge patch with which a Service selects only one revision, by the value of the label for its kind of workload. Like all patches
+// here, it fails with a conflict if the Service has changed since the observation.
 func PinService(svc *corev1.Service, key, hash string) map[string]any {
 	selector := map[string]any{key: hash}
 	for _, other := range revisionKeys() {
@@ -148,7 +147,7 @@ func PinService(svc *corev1.Service, key, hash string) map[string]any {
 	return selectBy(svc, selector)
 }
 
-// UnpinService is the merge patch by which a Service selects all revisions again.
+// UnpinService returns the merge patch with which a Service selects all revisions again.
 func UnpinService(svc *corev1.Service) map[string]any {
 	selector := map[string]any{}
 	for _, key := range revisionKeys() {
@@ -157,7 +156,7 @@ func UnpinService(svc *corev1.Service) map[string]any {
 	return selectBy(svc, selector)
 }
 
-// PointCanaryService is the merge patch by which a canary Service selects another revision, for the release with that epoch.
+// PointCanaryService returns the merge patch with which a canary Service selects another revision, for the release with that epoch.
 func PointCanaryService(svc *corev1.Service, key, hash string, epoch int64) map[string]any {
 	patch := PinService(svc, key, hash)
 	patch["metadata"].(map[string]any)["annotations"] = map[string]any{api.AnnotationEpoch: strconv.FormatInt(epoch, 10)}

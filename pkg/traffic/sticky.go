@@ -10,11 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// This file finds the settings by which a gateway keeps a user with one pod of a Service. Some gateways pick a version for each request. In a step with a share of
-// the traffic, such a gateway sends the user to both versions, and each time to another pod.
+// This file finds the settings with which a gateway keeps a user on one pod of a Service. Some gateways pick a version for each request. In a step with a
+// share of the traffic, such a gateway sends the user to both versions, and each time to another pod.
 
-// StickyBy returns what keeps users with one pod of a Service, as in "consistentHash of DestinationRule tuned"; "" for nothing. live is a gateway object that
-// leads to the Service, and policies are those of its namespace.
+// StickyBy returns the setting that keeps users on one pod of a Service, as in "consistentHash of DestinationRule tuned"; "" without such a setting. live
+// is a gateway object that leads to the Service, and policies are the policies of its namespace.
 func StickyBy(live *unstructured.Unstructured, policies []*unstructured.Unstructured, service string) string {
 	if field := sessionPersistence(live.Object["spec"], service, live.GetNamespace()); field != "" {
 		return field + " of " + live.GetKind() + " " + live.GetName()
@@ -35,12 +35,12 @@ func StickyBy(live *unstructured.Unstructured, policies []*unstructured.Unstruct
 	return ""
 }
 
-// stickyAnnotations are those by which the controllers of Ingresses keep users with one pod.
+// stickyAnnotations returns the annotations with which Ingress controllers keep users on one pod.
 func stickyAnnotations() []string {
 	return []string{"nginx.ingress.kubernetes.io/affinity", "higress.io/affinity", "mse.ingress.kubernetes.io/affinity", "alb.ingress.kubernetes.io/sticky-session"}
 }
 
-// sessionPersistence is the field by which a rule of an HTTPRoute or GRPCRoute keeps users with one pod of a Service; "" for none.
+// sessionPersistence returns the field of a rule of an HTTPRoute or GRPCRoute that keeps users on one pod of a Service; "" for none.
 func sessionPersistence(spec any, service, namespace string) string {
 	s, _ := spec.(map[string]any)
 	rules, _ := s["rules"].([]any)
@@ -52,7 +52,7 @@ func sessionPersistence(spec any, service, namespace string) string {
 	return ""
 }
 
-// stickyField is the field by which a policy keeps users with one pod, wherever it stands in the policy; "" for none.
+// stickyField returns the field of a policy that keeps users on one pod, at any depth of the policy; "" for none.
 func stickyField(spec any) string {
 	switch v := spec.(type) {
 	case map[string]any:

@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	// maxOriginal is how large the original may be in its annotation. All annotations of an object together may have 256 KiB, and
-	// the original holds most of the others a second time.
+	// maxOriginal is the largest size of the original in its annotation. All annotations of an object together may have 256 KiB, and the original repeats
+	// most of the others.
 	maxOriginal    = 200 << 10
 	maxAnnotations = 256 << 10
-	// maxStored is how large it may be in an object of its own; a whole object may have 1.5 MiB.
+	// maxStored is the largest size of an original in an object of its own; a whole object may have 1.5 MiB.
 	maxStored = 1 << 20
 )
 
@@ -22,16 +22,16 @@ const (
 type Stored struct {
 	// Name follows from the object and the content, so that one name never means two originals.
 	Name string
-	// Data is what the annotation would hold.
+	// Data is the content of the annotation that the ControllerRevision replaces.
 	Data []byte
 }
 
-// reference is what the annotation holds of a [Stored].
+// reference is the content of the annotation that refers to a [Stored].
 type reference struct {
 	ControllerRevision string `json:"controllerRevision"`
 }
 
-// StoredIn is the name of the ControllerRevision that holds the original of an object, "" when there is none.
+// StoredIn returns the name of the ControllerRevision that holds the original of an object; "" if the object refers to none.
 func StoredIn(obj *unstructured.Unstructured) string {
 	var r reference
 	if json.Unmarshal([]byte(obj.GetAnnotations()[api.AnnotationOriginalSpec]), &r) != nil {
@@ -40,8 +40,8 @@ func StoredIn(obj *unstructured.Unstructured) string {
 	return r.ControllerRevision
 }
 
-// CompactOriginal is the object as it is written: an original that is too large for the annotation is taken out and returned, and with
-// apart any other as well. stored is nil when the object holds it itself. [ExpandOriginal] is the inverse.
+// CompactOriginal returns the object as the executor writes it. It moves an original that is too large for the annotation into stored; if apart is true,
+// it moves any original. stored is nil if the object keeps its original. [ExpandOriginal] is the inverse.
 func CompactOriginal(obj *unstructured.Unstructured, apart bool) (compact *unstructured.Unstructured, stored *Stored) {
 	text := obj.GetAnnotations()[api.AnnotationOriginalSpec]
 	if !apart && len(text) <= maxOriginal && annotationsSize(obj) <= maxAnnotations {
@@ -55,13 +55,13 @@ func CompactOriginal(obj *unstructured.Unstructured, apart bool) (compact *unstr
 	return ReferToOriginal(obj, stored.Name), stored
 }
 
-// ReferToOriginal is the object with an original that is kept in the ControllerRevision of that name.
+// ReferToOriginal returns the object with a reference to an original that the ControllerRevision of that name holds.
 func ReferToOriginal(obj *unstructured.Unstructured, name string) *unstructured.Unstructured {
 	return withOriginal(obj, jsonOf(reference{ControllerRevision: name}))
 }
 
-// ExpandOriginal is the object with the original that its annotation names. Data that is not the one named changes nothing: the original
-// then counts as lost.
+// ExpandOriginal returns the object with the original that its annotation refers to. Data of another original changes nothing: the original then counts as
+// lost.
 func ExpandOriginal(obj *unstructured.Unstructured, data []byte) *unstructured.Unstructured {
 	content, ok := parseOriginal(string(data))
 	if !ok || storedName(obj, content) != StoredIn(obj) {
@@ -82,7 +82,7 @@ func withOriginal(obj *unstructured.Unstructured, text string) *unstructured.Uns
 	return next
 }
 
-// annotationsSize is how much the annotations of an object take, with room for the record that Stamp adds.
+// annotationsSize returns the size of the annotations of an object, with room for the record that [StampRendered] adds.
 func annotationsSize(obj *unstructured.Unstructured) int {
 	const room = 256
 	total := room
@@ -95,7 +95,7 @@ func annotationsSize(obj *unstructured.Unstructured) int {
 // TooLargeError says that a release does not fit on an object.
 type TooLargeError struct {
 	Object string
-	// What takes too much, and how many bytes are allowed.
+	// The field What names the part that is too large. Bytes is its size, and Limit the allowed size.
 	What         string
 	Bytes, Limit int
 }

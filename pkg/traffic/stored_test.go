@@ -115,7 +115,7 @@ func TestAnOriginalThatIsStoredApartAndLostStopsTheRelease(t *testing.T) {
 	}
 }
 
-// A restore first takes off all but the name of the original, then the original, then the name.
+// A restore first removes all but the name of the original, then the original, then the name.
 func TestARestoreThatWasCutShortIsFinished(t *testing.T) {
 	t.Parallel()
 	for what, revision := range map[string]bool{"before the original was deleted": true, "after the original was deleted": false} {

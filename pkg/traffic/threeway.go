@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// threeWayMerge is the owner's version of an object that somebody changed after we wrote it: original with the changes that lead from
-// base, which is what we had rendered, to live. What names a canary of ours was never the owner's and stays as it was.
+// threeWayMerge returns the owner's version of an object that another client changed after the last write of a release. It applies the changes between
+// base, the rendering, and live to original. An item that names a canary of a release never came from the owner, and keeps its original value.
 func threeWayMerge(live, original, base Content, m marks) Content {
 	spec, _ := m.mergeValue(live.Spec, base.Spec, original.Spec)
 	merged := Content{
@@ -17,25 +17,25 @@ func threeWayMerge(live, original, base Content, m marks) Content {
 	return merged.withLastApplied(live).deepCopy()
 }
 
-// marks are the traces by which a rendering of ours is recognised.
+// marks are the traces that identify a rendering of a release.
 type marks struct {
 	services []serviceRef // canary Services
-	shared   []string     // Services whose subset "canary" is ours
+	shared   []string     // Services whose subset "canary" belongs to a release
 	backends map[backend]bool
-	items    map[string]bool // of lists, that have a name, as JSON
+	items    map[string]bool // list items with a name, as JSON
 	created  []map[string]any
 }
 
-// serviceRef is a Service by name and namespace; "" when that is not known.
+// serviceRef is a Service by name and namespace; the namespace is "" if unknown.
 type serviceRef struct{ name, namespace string }
 
-// mentionedIn reports whether a text means the Service. Kuma's names alone say in which namespace, and stand on objects of several.
+// mentionedIn reports whether a text means the Service. Only Kuma's names contain a namespace, and they occur on objects of several namespaces.
 func (s serviceRef) mentionedIn(written string) bool {
 	of := meshNamespace(written)
 	return matchesService(written, s.name) && (of == "" || s.namespace == "" || of == s.namespace)
 }
 
-// marksOn are those of releases on the object, with what was made for it to name.
+// marksOn returns the marks of releases on the object, with the created objects that it refers to.
 func (p *Plan) marksOn(es entries, original Content, base shape) marks {
 	m := marksOf(es, original, base)
 	for _, o := range p.ReferencedChildren() {
@@ -44,7 +44,7 @@ func (p *Plan) marksOn(es entries, original Content, base shape) marks {
 	return m
 }
 
-// marksOf collects the canary Services of the releases and whatever base has beyond the original.
+// marksOf collects the canary Services of the releases, and all backends and named items that base has and the original does not.
 func marksOf(es entries, original Content, base shape) marks {
 	m := marks{backends: backendsIn(base.Spec), items: namedItems(base.Spec), created: base.create}
 	for b := range backendsIn(original.Spec) {
@@ -63,7 +63,7 @@ func marksOf(es entries, original Content, base shape) marks {
 	return m
 }
 
-// foundIn reports whether a value bears a mark anywhere. key is that of the list or map that holds it.
+// foundIn reports whether a value contains a mark anywhere. key is the key of the list or map that holds the value.
 func (m marks) foundIn(key string, v any) bool {
 	switch v := v.(type) {
 	case string:
@@ -126,8 +126,8 @@ func (m marks) mergeStrings(live, base, original map[string]string) map[string]s
 	return merged
 }
 
-// mergeValue works on any value; nil stands for absent. ok is false when live bears a mark that could not be told from the owner's
-// changes, so that the original was kept instead.
+// mergeValue merges any value; nil means absent. ok is false if live contains a mark that cannot be separated from the owner's changes. merged is then the
+// original.
 func (m marks) mergeValue(live, base, original any) (merged any, ok bool) {
 	if equalJSON(live, base) {
 		return original, true
@@ -175,8 +175,8 @@ func (m marks) mergeMap(live, base, original map[string]any) (any, bool) {
 	return merged, ok
 }
 
-// mergeList finds the owner's changes within a list of which some items are ours: items changed in place, or items added, or
-// items taken away, but not several of these at once.
+// mergeList finds the owner's changes in a list that contains items of a release. The owner may change items in place, add items or remove items, but only
+// one of these at once.
 func (m marks) mergeList(live, base, original []any) ([]any, bool) {
 	partner := alignItems(base, original, m.created)
 	pairs, ok := pairItems(live, base, partner)
@@ -204,7 +204,7 @@ func (m marks) mergeList(live, base, original []any) ([]any, bool) {
 	return merged, true
 }
 
-// pairItems says for each item of live which item of base it was, -1 for a new one. ok is false when that cannot be told.
+// pairItems returns the index in base of each item of live; -1 for a new item. ok is false if the pairs are ambiguous.
 func pairItems(live, base []any, partner []int) (pairs []int, ok bool) {
 	pairs = make([]int, len(live))
 	if len(live) == len(base) {
@@ -227,7 +227,7 @@ func pairItems(live, base []any, partner []int) (pairs []int, ok bool) {
 	return pairs, matched == min(len(live), len(base))
 }
 
-// coversRendered reports whether live has everything that we rendered: an API server adds defaults to what is new.
+// coversRendered reports whether live contains all rendered fields. The API server may have added defaults.
 func coversRendered(live, rendered any) bool {
 	switch r := rendered.(type) {
 	case nil:
@@ -251,7 +251,7 @@ func coversRendered(live, rendered any) bool {
 	return equalJSON(live, rendered)
 }
 
-// alignItems says for each item of base which item of the original it was rendered from, -1 for one of ours.
+// alignItems returns the index in original of the item from which each item of base was rendered; -1 for an item that a release added.
 func alignItems(base, original []any, created []map[string]any) []int {
 	partner, taken := make([]int, len(base)), make([]bool, len(original))
 	find := func(same func(b, o any) bool) {
@@ -279,7 +279,7 @@ func alignItems(base, original []any, created []map[string]any) []int {
 	return partner
 }
 
-// sendsWhereItDid reports whether a rendered rule still has all backends of an original one.
+// sendsWhereItDid reports whether a rendered rule still has all backends of an original rule.
 func sendsWhereItDid(rendered, original any) bool {
 	is, was := backendsIn(rendered), backendsIn(original)
 	for b := range was {

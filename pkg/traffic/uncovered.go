@@ -17,20 +17,20 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// This file is about policies that a release does not copy. If such a policy covers only the stable version, the two versions differ: in who may call them, in
-// which requests the proxy retries, or in what Prometheus measures.
+// This file is about policies that a release does not copy. If such a policy covers only the stable version, the two versions differ. They may differ in
+// their allowed clients, in the requests that the proxy retries, or in the metrics that Prometheus collects.
 
-// Coverage is what policies must cover: a stable Service, its canary Service and the pods of both.
+// Coverage is the set of things that policies must cover: a stable Service, its canary Service and the pods of both.
 type Coverage struct {
 	Stable        *corev1.Service
 	CanaryService string
-	// PodLabels are those of the pod template. PatchLabels are what the canary's pods carry in their place.
+	// PodLabels are the labels of the pod template. PatchLabels are the labels that the canary's pods have instead.
 	PodLabels, PatchLabels map[string]string
-	// Copied are the routes whose rules are copied for a step with matches.
+	// Copied are the routes whose rules a step with matches copies.
 	Copied []rollout.Ref
 }
 
-// CoverageOf is what policies must cover of a Service of a release, whose pod template has those labels.
+// CoverageOf returns the coverage that a Service of a release needs. podLabels are the labels of the pod template.
 func CoverageOf(stable *corev1.Service, routing rollout.Routing, spec rollout.Spec, podLabels map[string]string) Coverage {
 	of := Coverage{Stable: stable, CanaryService: routing.CanaryService, PodLabels: podLabels, PatchLabels: spec.PatchLabels}
 	if slices.ContainsFunc(spec.Steps, func(step rollout.Step) bool { return len(step.Matches) > 0 }) {
@@ -39,7 +39,7 @@ func CoverageOf(stable *corev1.Service, routing rollout.Routing, spec rollout.Sp
 	return of
 }
 
-// gap says in which way a policy covers the stable version and not the canary; "" if it covers both, or neither.
+// gap says how a policy covers the stable version and not the canary; "" if it covers both, or neither.
 type gap func(policy *unstructured.Unstructured, of Coverage) string
 
 // uncopiedKinds are the kinds of policies that a release does not copy.
@@ -61,13 +61,13 @@ func uncopiedKinds() map[schema.GroupKind][]gap {
 	return kinds
 }
 
-// UncopiedKinds returns the kinds of policies that a release does not copy, and tells of.
+// UncopiedKinds returns the kinds of policies that a release reports and does not copy.
 func UncopiedKinds() []schema.GroupKind {
 	return slices.SortedFunc(maps.Keys(uncopiedKinds()), func(a, b schema.GroupKind) int { return strings.Compare(a.String(), b.String()) })
 }
 
-// DescribeUncovered returns, for each of some policies of one kind that covers the stable version and not the canary, in which way, as in "AuthorizationPolicy web
-// names Service web and not Service web-canary". It leaves out a policy that has a counterpart for the canary, with the same spec.action if there is one.
+// DescribeUncovered returns a sentence for each policy that covers the stable version and not the canary. An example is "AuthorizationPolicy web names
+// Service web and not Service web-canary". All policies have one kind. A policy is left out if another one covers the canary with the same spec.action.
 func DescribeUncovered(policies []*unstructured.Unstructured, of Coverage) (told []string) {
 	turned, kinds := of.swapVersions(), uncopiedKinds()
 	for _, policy := range policies {
@@ -102,7 +102,7 @@ func namesStableOnly(of Coverage) string {
 	return fmt.Sprintf("names Service %s and not Service %s", of.Stable.Name, of.CanaryService)
 }
 
-// targetGap is about policies of a waypoint, which name a Service.
+// targetGap checks policies of a waypoint, which name a Service.
 func targetGap(policy *unstructured.Unstructured, of Coverage) string {
 	if !slices.Contains(targetServices(policy), of.Stable.Name) {
 		return ""
@@ -110,7 +110,7 @@ func targetGap(policy *unstructured.Unstructured, of Coverage) string {
 	return namesStableOnly(of)
 }
 
-// hostGap is about policies that have a host name of the Service as their own.
+// hostGap checks policies whose own name is a host name of the Service.
 func hostGap(policy *unstructured.Unstructured, of Coverage) string {
 	if _, is := hostSuffix(policy.GetName(), of.Stable.Name, of.Stable.Namespace); !is {
 		return ""
@@ -118,7 +118,7 @@ func hostGap(policy *unstructured.Unstructured, of Coverage) string {
 	return namesStableOnly(of)
 }
 
-// servicesGap is about policies that list Services.
+// servicesGap checks policies that list Services.
 func servicesGap(policy *unstructured.Unstructured, of Coverage) string {
 	listed, _, _ := unstructured.NestedSlice(policy.Object, "spec", "services")
 	lists := func(name string) bool {
@@ -134,7 +134,7 @@ func servicesGap(policy *unstructured.Unstructured, of Coverage) string {
 	return namesStableOnly(of)
 }
 
-// podsGap is about policies that select pods by labels, of which the canary's pods have other values.
+// podsGap checks policies that select pods by labels. The canary's pods may have other values of these labels.
 func podsGap(policy *unstructured.Unstructured, of Coverage) string {
 	selected, _, _ := unstructured.NestedStringMap(policy.Object, "spec", "selector", "matchLabels")
 	if len(selected) == 0 || !labels.SelectorFromSet(selected).Matches(labels.Set(of.PodLabels)) {
@@ -148,7 +148,7 @@ func podsGap(policy *unstructured.Unstructured, of Coverage) string {
 	return ""
 }
 
-// ruleGap is about policies of one rule of a route. A step with matches copies the rule without its name.
+// ruleGap checks policies of one rule of a route. A step with matches copies the rule without its name.
 func ruleGap(policy *unstructured.Unstructured, of Coverage) string {
 	for _, target := range targetRefs(policy) {
 		ref, _ := target.(map[string]any)
@@ -164,7 +164,7 @@ func ruleGap(policy *unstructured.Unstructured, of Coverage) string {
 	return ""
 }
 
-// selectorGap is about a ServiceMonitor that selects by a label that the canary Service does not have.
+// selectorGap checks a ServiceMonitor that selects by a label that the canary Service does not have.
 func selectorGap(policy *unstructured.Unstructured, of Coverage) string {
 	var selector metav1.LabelSelector
 	raw, _, _ := unstructured.NestedMap(policy.Object, "spec", "selector")
@@ -178,10 +178,10 @@ func selectorGap(policy *unstructured.Unstructured, of Coverage) string {
 	return fmt.Sprintf("selects Service %s and not Service %s, which does not get all of its labels", of.Stable.Name, of.CanaryService)
 }
 
-// serviceNameLabel is the label by which Prometheus tells the name of a Service before relabeling.
+// serviceNameLabel is the label with the name of a Service that Prometheus sets before relabeling.
 const serviceNameLabel = "__meta_kubernetes_service_name"
 
-// relabelingsGap is about a ServiceMonitor that keeps or drops targets by the name of their Service.
+// relabelingsGap checks a ServiceMonitor that keeps or drops targets by the name of their Service.
 func relabelingsGap(policy *unstructured.Unstructured, of Coverage) string {
 	endpoints, _, _ := unstructured.NestedSlice(policy.Object, "spec", "endpoints")
 	for _, e := range endpoints {

@@ -105,7 +105,7 @@ func TestAPolicyWithACounterpartForTheCanaryIsNotTold(t *testing.T) {
 	}
 }
 
-// The page lists the kinds that a release copies, and the kinds that it tells of.
+// The page lists the kinds that a release copies, and the kinds that it reports.
 func TestEachKindOfPolicyIsDocumented(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "gateways.md"))
