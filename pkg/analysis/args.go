@@ -8,8 +8,8 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// FillArguments puts the values of arguments in the place of {{args.name}}. Values go in as they are: a value may be a part of a query. The error
-// is a [*FieldError] about the field.
+// FillArguments replaces each {{args.name}} by the value of the argument. It does not quote or escape the value, because a value may be a part of a
+// query. The error is a [*FieldError] about the field.
 func FillArguments(field, text string, args map[string]string) (string, error) {
 	var out strings.Builder
 	for {
@@ -33,9 +33,9 @@ func FillArguments(field, text string, args map[string]string) (string, error) {
 	}
 }
 
-// ResolveArguments are the values that a template's metrics see: the standard ones, which need no declaration, and those that it declares, each
-// with the value given or else its default. A declaration wins over a standard argument of the same name. Values given for what is
-// not declared are for other templates. The error is a [*FieldError].
+// ResolveArguments returns the arguments of a template's metrics. They are the standard arguments, which need no declaration, and the declared ones,
+// each with its given value or else its default. A declaration overrides a standard argument of the same name. Given values without a declaration
+// belong to other templates. The error is a [*FieldError].
 func ResolveArguments(declared []api.TemplateArg, given, standard map[string]string) (map[string]string, error) {
 	args := map[string]string{}
 	maps.Copy(args, standard)

@@ -7,7 +7,7 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// BenchmarkMeasurement is all that a measurement costs beside asking the provider and storing: the state is read and written.
+// BenchmarkMeasurement measures the cost of a measurement without the query and the storage. It reads and writes the state.
 func BenchmarkMeasurement(b *testing.B) {
 	rule, err := ParseMetric(aDefinition(func(d *api.Metric) { d.Count = 0 }), nil)
 	if err != nil {
@@ -44,7 +44,7 @@ func BenchmarkMeasurement(b *testing.B) {
 	}
 }
 
-// BenchmarkParse is what a metric costs once.
+// BenchmarkParse measures the cost of parsing a metric.
 func BenchmarkParse(b *testing.B) {
 	d := aDefinition()
 	for b.Loop() {

@@ -8,12 +8,12 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// begin is when the traffic of tests changed last.
+// begin is the time of the last change of traffic.
 func begin() time.Time { return time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC) }
 
 const address = "http://prometheus.monitoring.svc:9090"
 
-// aDefinition is a metric with a rule: ten measurements, one of which may fail.
+// aDefinition is a metric with a rule: ten measurements, and one may fail.
 func aDefinition(change ...func(*api.Metric)) api.Metric {
 	d := api.Metric{
 		Name: "success-rate", Interval: "30s", Count: 10, FailureLimit: 1, InconclusiveLimit: 2,
@@ -77,10 +77,10 @@ func matrix(values ...float64) Result {
 	return Result{Kind: KindMatrix, Series: []Series{s}}
 }
 
-// staleMarker is the NaN by which Prometheus marks the end of a series.
+// staleMarker is the NaN with which Prometheus marks the end of a series.
 func staleMarker() float64 { return math.Float64frombits(0x7ff0000000000002) }
 
-// play folds outcomes into a run, one an interval, the first as soon as the window allows.
+// play folds outcomes into a run, one for each interval, the first as soon as the window allows.
 func play(spec Metric, s State, outcomes ...Outcome) (State, Verdict) {
 	var v Verdict
 	for _, o := range outcomes {

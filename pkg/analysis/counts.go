@@ -5,17 +5,17 @@ import (
 	"math"
 )
 
-// Counts are the requests of both groups in one tick, and how many of them were bad: failed, or slower than a bound. They need not
-// be whole numbers, because Prometheus extrapolates.
+// Counts are the requests of both groups in one tick, and the bad ones among them: failed, or slower than a bound. They may be fractions, because
+// Prometheus extrapolates.
 type Counts struct {
 	CanaryBad, CanaryTotal, StableBad, StableTotal float64
 }
 
-// extrapolated is how far bad requests may exceed all requests before that is taken for a mistake in the queries rather than for
-// scrapes that fell between two increments.
+// extrapolated is the highest accepted ratio of bad requests to all requests. A small excess comes from scrapes between two increments, a larger one
+// from a mistake in the queries.
 const extrapolated = 1.2
 
-// checkComparable are counts that can be compared; otherwise an outcome and a sentence say why not.
+// checkComparable returns counts that can be compared. Otherwise it returns an outcome and a sentence with the reason.
 func (c Counts) checkComparable() (Counts, Outcome, string) {
 	for _, part := range []struct {
 		name  string
@@ -39,7 +39,7 @@ func (c Counts) checkComparable() (Counts, Outcome, string) {
 	return c, "", ""
 }
 
-// sumCounts adds up the series of one answer. No series is a count of 0: a counter of errors often exists only after the first.
+// sumCounts adds up the series of one answer. No series is a count of 0: a counter of errors often exists only after the first error.
 func sumCounts(r Result) (float64, Outcome, string) {
 	if len(r.Series) == 0 && len(r.Warnings) == 0 && (r.Kind == KindVector || r.Kind == KindMatrix) {
 		return 0, "", ""

@@ -12,8 +12,8 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// MetricDigest tells apart what is measured: a metric that was edited, or that an argument makes another one, begins anew. The step and the
-// weight of the release are left out, because a metric of a whole release goes on from step to step.
+// MetricDigest identifies the measured metric. A metric with another definition or another value of an argument starts its run again. The digest
+// leaves out the step and the weight of the release, because a metric of a whole release goes on from step to step.
 func MetricDigest(d api.Metric, args map[string]string) (string, error) {
 	text, err := json.Marshal(d)
 	if err != nil {

@@ -2,24 +2,23 @@ package analysis
 
 import "math"
 
-// Evidence is what two groups' requests say about whether the canary has a higher rate of bad requests than the stable group. Of the
-// bad requests of each tick, the canary's share is compared with its share of all requests: whatever befalls both groups at once
-// cancels out, and neither group's rate has to be known.
+// Evidence measures whether the canary has a higher rate of bad requests than the stable group. For the bad requests of each tick, it compares the
+// canary's share with its share of all requests. An event that affects both groups at once cancels out, and neither group's rate has to be known.
 //
-// Each hypothesis, "no worse" and "worse by this ratio", each with steady errors or with bursts, has the log of its likelihood
-// relative to "no worse, steady". The evidence of a worse canary is the mean likelihood of the hypotheses "worse", divided by the
-// greatest of those "no worse". If one of those is true, its own likelihood as the divisor gives a test martingale: by Ville's
-// inequality the chance that it ever reaches 1/alpha is at most alpha, however often one looks (universal inference, Wasserman,
-// Ramdas and Balakrishnan, 2020). The greatest divisor makes the quotient only smaller. Bursts weigh less in the divisor until they
-// show, see logNoWorse: that is the one place where a measured chance stands for a proven one.
+// The hypotheses are "no worse" and "worse by this ratio", each with steady errors or with bursts. Each has the log of its likelihood relative to "no
+// worse, steady". The evidence of a worse canary is the mean likelihood of the hypotheses "worse", divided by the greatest likelihood of a hypothesis
+// "no worse". If one hypothesis "no worse" is true, its own likelihood as the divisor gives a test martingale. By Ville's inequality, the chance that
+// it ever reaches 1/alpha is then at most alpha, at any number of looks. This is universal inference (Wasserman, Ramdas and Balakrishnan, 2020). The
+// greatest divisor makes the quotient only smaller. Bursts weigh less in the divisor until they show, see logNoWorse. Only there does a measured
+// chance replace a proven one.
 //
-// All fields are sums over ticks, so evidence may be stored, continued, and added up over clusters. The zero value knows nothing.
+// All fields are sums over ticks, so evidence may be stored, continued, and added up over clusters. The zero value is no evidence.
 type Evidence struct {
-	// Steady has the ratios of "worse" without bursts; Calm "no worse" with bursts of each kind; Bursty "worse" with bursts.
+	// Steady has the ratios of "worse" without bursts; Calm has "no worse" with bursts of each kind; Bursty has "worse" with bursts.
 	Steady [ratios]float64         `json:"steady"`
 	Calm   [bursts]float64         `json:"calm"`
 	Bursty [bursts][ratios]float64 `json:"bursty"`
-	// Uneven is how much more likely than a steady rate bursts make the bad requests of both groups together.
+	// Uneven is, for each kind of bursts, the log of a likelihood ratio: bursts against a steady rate of bad requests in both groups together.
 	Uneven [bursts]float64 `json:"uneven"`
 	// Sum counts all requests compared.
 	Sum Counts `json:"sum"`
@@ -27,8 +26,8 @@ type Evidence struct {
 	Ticks int `json:"ticks"`
 }
 
-// AddTick takes in the counts of one tick, which must be valid and have requests in both groups. Tolerate is the rate ratio that is
-// still no worse.
+// AddTick adds the counts of one tick, which must be valid and have requests in both groups. tolerate is the highest rate ratio that counts as no
+// worse.
 func (e Evidence) AddTick(c Counts, tolerate float64) Evidence {
 	e.addUneven(c)
 	e.Sum.CanaryBad += c.CanaryBad
@@ -52,11 +51,11 @@ func (e Evidence) AddTick(c Counts, tolerate float64) Evidence {
 	return e
 }
 
-// addRounded keeps six decimals, for the sums are stored as text.
+// addRounded keeps six decimals, because the sums are stored as text.
 func addRounded(sum *float64, v float64) { *sum = math.Round((*sum+v)*1e6) / 1e6 }
 
-// addUneven foretells the number of bad requests in a tick from those before, with and without bursts, and takes in how much better
-// the bursts did. The comparison itself is conditional on this number, so the number may tell how far bursts are to be believed.
+// addUneven predicts the number of bad requests in a tick from earlier ticks, with and without bursts, and adds the gain of the bursts. The
+// comparison itself is conditional on this number, so the number may set the weight of the bursts.
 func (e *Evidence) addUneven(c Counts) {
 	before := e.Sum.CanaryTotal + e.Sum.StableTotal
 	if before == 0 {
@@ -71,7 +70,7 @@ func (e *Evidence) addUneven(c Counts) {
 	}
 }
 
-// negativeBinomial is the log probability of n events, mean expected, whose rate is gamma distributed.
+// negativeBinomial is the log probability of n events, with the given mean, whose rate is gamma distributed.
 func negativeBinomial(n, mean, shape float64) float64 {
 	return logGamma(n+shape) - logGamma(shape) - logGamma(n+1) + shape*math.Log(shape/(shape+mean)) + n*math.Log(mean/(shape+mean))
 }
@@ -88,8 +87,8 @@ const (
 	steadyPrior = 0.8
 )
 
-// LogWorse is the log of the evidence that the canary is worse: with probability 1-alpha that of a canary which is not never reaches
-// the log of 1/alpha.
+// LogWorse is the log of the evidence that the canary is worse. For a canary that is not worse, the chance that it ever reaches the log of 1/alpha is
+// at most alpha.
 func (e Evidence) LogWorse() float64 {
 	terms := make([]float64, 0, ratios*(1+bursts))
 	for _, v := range e.Steady {
@@ -103,10 +102,10 @@ func (e Evidence) LogWorse() float64 {
 	return logSum(terms) - e.logNoWorse()
 }
 
-// logNoWorse is the log likelihood of the best hypothesis "no worse", each weighed by its odds: those before, times what the number of
-// bad requests has shown, at most 1. Steady errors always weigh 1, so for them the chance of a false alarm is at most alpha. Bursts
-// soon show, and weigh 1 from then on; without that, canaries ten times as bad would take 70 s instead of 40 s to see. What remains
-// of false alarms among the first bursts is measured by dev/judge, and can by no means exceed alpha/leastOdds.
+// logNoWorse is the log likelihood of the best hypothesis "no worse", each weighed by its odds. The odds are the prior odds times the evidence of the
+// number of bad requests, and at most 1. Steady errors always weigh 1, so for them the chance of a false alarm is at most alpha. Bursts soon show,
+// and weigh 1 from then on. Without the odds, the detection of a canary with ten times the errors would take 70 s instead of 40 s. dev/judge measures
+// the remaining false alarms among the first bursts. Their chance is at most alpha/leastOdds.
 func (e Evidence) logNoWorse() float64 {
 	best := 0.0
 	for k, b := range burstKinds() {
@@ -116,8 +115,8 @@ func (e Evidence) logNoWorse() float64 {
 	return best
 }
 
-// RulesOut reports whether the requests are no more likely if the canary is worse by this ratio than if it is no worse, whether
-// errors come in bursts or not. The ratio is rounded to the nearest of the lattice.
+// RulesOut reports whether a canary that is worse by this ratio explains the requests no better than one that is no worse, with or without bursts.
+// The ratio is rounded to the nearest one of the lattice.
 func (e Evidence) RulesOut(ratio float64) bool {
 	i := min(ratios-1, max(0, ratioIndex(ratio)))
 	worse := e.Steady[i]

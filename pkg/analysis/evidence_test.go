@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// gathered is the evidence of the same tick, many times.
+// gathered is the evidence of the same tick, repeated.
 func gathered(ticks int, c Counts) Evidence {
 	var e Evidence
 	for range ticks {
@@ -63,7 +63,7 @@ func TestATolerableRatioIsNoWorse(t *testing.T) {
 	}
 }
 
-// sumEvidence is the evidence of two sets of requests, gathered with the same tolerance.
+// sumEvidence adds up the evidence of two sets of requests with the same tolerance.
 func sumEvidence(e, other Evidence) Evidence {
 	for i := range ratios {
 		addRounded(&e.Steady[i], other.Steady[i])
@@ -83,7 +83,7 @@ func sumEvidence(e, other Evidence) Evidence {
 	return e
 }
 
-// Evidence of two clusters, or from before and after a restart, adds up, and no counts ever make it something other than a number.
+// Evidence of two clusters, or from before and after a restart, adds up. For any counts it is a number.
 func TestEvidenceAddsUp(t *testing.T) {
 	t.Parallel()
 	counts := rapid.Custom(func(t *rapid.T) Counts {
@@ -106,14 +106,14 @@ func TestEvidenceAddsUp(t *testing.T) {
 		if v := all.LogWorse(); math.IsNaN(v) || math.IsInf(v, 1) {
 			t.Fatalf("evidence of %g", v)
 		}
-		ignored := cmpopts.IgnoreFields(Evidence{}, "Uneven") // foretold from what each has seen
+		ignored := cmpopts.IgnoreFields(Evidence{}, "Uneven") // each predicts it from its own ticks
 		if diff := cmp.Diff(all, sumEvidence(first, second), ignored, cmpopts.EquateApprox(1e-9, 1e-4)); diff != "" {
 			t.Fatal(diff)
 		}
 	})
 }
 
-// Under "no worse, steady" the mean of the likelihood ratio of any hypothesis is 1: that is what makes the bound hold at any time.
+// Under "no worse, steady" the mean of the likelihood ratio of any hypothesis is 1. The bound at any time follows from that.
 func TestALikelihoodRatioIsAMartingale(t *testing.T) {
 	t.Parallel()
 	const canary, stable = 100.0, 300.0

@@ -2,11 +2,11 @@ package analysis
 
 import "fmt"
 
-// FieldError says which field of a metric is wrong, and how to mend it.
+// FieldError says which field of a metric is wrong, and how to fix it.
 type FieldError struct {
 	// Field is the path inside the metric, such as minSamples.query.
 	Field string
-	// Problem says what is wrong and what to do, without the field's name in front.
+	// Problem is the rest of the sentence after the field's name: the fault and how to fix it.
 	Problem string
 }
 

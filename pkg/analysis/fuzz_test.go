@@ -11,7 +11,7 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// FuzzDecode continues runs that were stored by whoever: nothing that can be read makes a measurement panic.
+// FuzzDecode continues stored runs of any content: no readable state makes a measurement panic.
 func FuzzDecode(f *testing.F) {
 	for _, m := range []Metric{mustParse(f, aDefinition()), mustParse(f, aComparison()), mustParse(f, aLatency())} {
 		s, _ := compareTicks(m, NewState(begin()), 3, Answers{
@@ -47,7 +47,7 @@ func mustParse(f *testing.F, d api.Metric) Metric {
 	return m
 }
 
-// Whatever a provider answers, it becomes one of the outcomes, with a sentence, and only numbers that can be compared pass.
+// Each answer of a provider becomes one of the outcomes, with a sentence. Only comparable numbers pass.
 func TestAnyAnswerBecomesAnOutcome(t *testing.T) {
 	t.Parallel()
 	value := rapid.OneOf(rapid.Float64(), rapid.SampledFrom([]float64{math.NaN(), math.Inf(1), math.Inf(-1), 0, 1, staleMarker()}))

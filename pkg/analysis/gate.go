@@ -2,27 +2,27 @@ package analysis
 
 import "sluice.dev/sluice/pkg/api"
 
-// Gate is what all metrics of a step, or of a release, say together.
+// Gate is the combined verdict of all metrics of a step, or of a release.
 type Gate string
 
-// Gates, in the order in which they win over each other.
+// Gates, in the order of their precedence.
 const (
-	// GateFailed: a metric failed; stop the release.
+	// GateFailed: a metric failed; the planner stops the release.
 	GateFailed Gate = "Failed"
-	// GateAsk: a metric cannot decide; hold, and ask a person.
+	// GateAsk: a metric cannot decide; the release waits for a user's decision.
 	GateAsk Gate = "Ask"
-	// GateWaiting: a metric waits for data or answers; hold.
+	// GateWaiting: a metric waits for data or answers; the release waits.
 	GateWaiting Gate = "Waiting"
-	// GateRunning: a metric is not done; wait.
+	// GateRunning: a metric is not done; the release waits.
 	GateRunning Gate = "Running"
-	// GatePassed: all that decide passed, or have nothing against going on; this may stand for an approval.
+	// GatePassed: all deciding metrics passed or are passing, and one of them has passed; the gate may replace an approval.
 	GatePassed Gate = "Passed"
-	// GatePassing: nothing is against going on once the time of the step is up; this approves nothing.
+	// GatePassing: no metric objects once the time of the step is up; the gate approves nothing.
 	GatePassing Gate = "Passing"
 )
 
-// CombineVerdicts takes one verdict for each metric, the zero Verdict for one that has not been measured. Dry runs have no say. The index is
-// that of the first verdict that made the gate, -1 if none did.
+// CombineVerdicts takes one verdict for each metric; the zero Verdict stands for a metric without measurements. Dry runs do not count. The index is
+// the index of the first verdict that caused the gate; -1 if none did.
 func CombineVerdicts(verdicts []Verdict) (Gate, int) {
 	order := []Gate{GateFailed, GateAsk, GateWaiting, GateRunning, GatePassed}
 	first := map[Gate]int{}
@@ -40,7 +40,7 @@ func CombineVerdicts(verdicts []Verdict) (Gate, int) {
 	return GatePassing, -1
 }
 
-// Phase is the gate as a Rollout's status shows it.
+// Phase returns the gate in the form of a Rollout's status.
 func (g Gate) Phase() api.AnalysisPhase {
 	if g == GateAsk {
 		return api.AnalysisInconclusive

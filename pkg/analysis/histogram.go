@@ -9,8 +9,8 @@ import (
 	"strconv"
 )
 
-// Histogram is how many requests of one tick took at most each bound: cumulative buckets in order of their bounds, the last of
-// which is +Inf and counts all.
+// Histogram counts the requests of one tick by latency. It has cumulative buckets in order of their bounds. The last bound is +Inf, and its bucket
+// counts all requests.
 type Histogram []Bucket
 
 // Bucket counts the requests that took at most Bound, in the unit of the metric.
@@ -23,7 +23,7 @@ func (b Bucket) MarshalJSON() ([]byte, error) {
 	return json.Marshal([2]string{strconv.FormatFloat(b.Bound, 'g', -1, 64), strconv.FormatFloat(b.Count, 'g', 10, 64)})
 }
 
-// UnmarshalJSON reads what MarshalJSON writes.
+// UnmarshalJSON reads the output of MarshalJSON.
 func (b *Bucket) UnmarshalJSON(data []byte) error {
 	var text [2]string
 	if err := json.Unmarshal(data, &text); err != nil {
@@ -39,7 +39,8 @@ func (b *Bucket) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// HistogramOf reads the buckets of classic histograms, added up by their label le. Otherwise an outcome and a sentence say why not.
+// HistogramOf reads the buckets of classic histograms, added up by their label le. If it cannot, it returns an outcome and a sentence with the
+// reason.
 func HistogramOf(r Result) (h Histogram, outcome Outcome, message string) {
 	if _, outcome, message = numbersOf(r); outcome != "" {
 		return nil, outcome, message
@@ -110,8 +111,8 @@ func (h Histogram) plusShared(other Histogram) Histogram {
 	return sum
 }
 
-// boundFor is the bound that the share of slower requests comes nearest to 1-quantile at, among those that the other histogram has
-// too; 0 when there is none. Shares are smoothed, so that a bound nobody exceeded yet is not taken for impossible to exceed.
+// boundFor chooses a bound of both histograms: the one whose share of slower requests is nearest to 1-quantile; 0 if they share no bound. Shares are
+// smoothed, because a bound without slower requests so far may still be exceeded.
 func (h Histogram) boundFor(quantile float64, other Histogram) float64 {
 	best, distance := 0.0, math.Inf(1)
 	for _, b := range h {

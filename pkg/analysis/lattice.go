@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// The comparison looks at log odds on one lattice, so that every hypothesis is the same few numbers, shifted.
+// The comparison uses log odds on one lattice, so that every hypothesis uses the same few numbers, shifted.
 const (
 	latticeStep = 0.14
 	// latticeHalf is how many points lie on each side of 0: bursts of a factor of e^12 on either side.
@@ -18,25 +18,25 @@ const (
 // ratioAt is the rate ratio of the ith hypothesis "worse".
 func ratioAt(i int) float64 { return math.Exp(latticeStep * float64(ratioShift+i)) }
 
-// ratioIndex is the hypothesis whose ratio is nearest; it may lie outside the lattice.
+// ratioIndex is the index of the hypothesis with the nearest ratio; it may lie outside the lattice.
 func ratioIndex(ratio float64) int { return int(math.Round(math.Log(ratio)/latticeStep)) - ratioShift }
 
-// bursts is how many hypotheses there are about errors that come in bursts.
+// bursts is the number of hypotheses about errors that come in bursts.
 const bursts = 4
 
-// burst supposes that in each tick, and in each group on its own, the rate of bad requests is multiplied by a gamma variable of
-// this shape and mean 1. The smaller the shape, the heavier the bursts: shape 0.5 triples the standard deviation of a tick with 4
-// bad requests. Prior is the odds of such bursts against steady errors before anything was seen.
+// burst is a hypothesis about bursts. In each tick, and in each group on its own, it multiplies the rate of bad requests by a gamma variable of this
+// shape and mean 1. The smaller the shape, the heavier the bursts: shape 0.5 triples the standard deviation of a tick with 4 bad requests. prior is
+// the prior odds of such bursts against steady errors.
 type burst struct {
 	shape, prior float64
 }
 
-// burstKinds, and their priors, are what keeps the acceptance table of dev/judge: with all priors at 1, good canaries are failed
-// less often still, but ten times as many errors take 70 s to see instead of 40 s.
+// burstKinds and their priors keep the acceptance table of dev/judge. With all priors at 1, the analyzer fails good canaries less often still. But it
+// then takes 70 s instead of 40 s to detect ten times as many errors.
 func burstKinds() [bursts]burst { return [bursts]burst{{8, 0.1}, {2, 0.1}, {1, 0.2}, {0.5, 0.4}} }
 
-// lattice holds, for each kind of burst, the chances of the log of the ratio of the two groups' multipliers: a logistic
-// distribution of type III, which is what two gamma variables of one shape give.
+// lattice holds, for each kind of burst, the distribution of the log ratio of the two groups' multipliers. It is a logistic distribution of type III,
+// the distribution for two gamma variables of one shape.
 type lattice [bursts][2*latticeHalf + 1]float64
 
 var latticeOnce = sync.OnceValue(func() *lattice {
@@ -55,15 +55,15 @@ var latticeOnce = sync.OnceValue(func() *lattice {
 	return &l
 })
 
-// likelihood is, relative to the hypothesis "no worse, no bursts", the likelihood that the bad requests of a tick are divided
-// between the groups as they are, at each point of log odds.
+// likelihood has, at each point of log odds, the likelihood of the division of a tick's bad requests between the groups. It is relative to the
+// hypothesis "no worse, no bursts".
 type likelihood struct {
 	log [2*latticeHalf + 1 + ratioShift + ratios]float64
 	exp [2*latticeHalf + 1 + ratioShift + ratios]float64
 	top float64
 }
 
-// newLikelihood takes the bad requests of both groups and the odds of a bad request being the canary's if it is no worse.
+// newLikelihood takes the bad requests of both groups, and the odds that a bad request is the canary's if the canary is no worse.
 func newLikelihood(canary, stable, odds float64) *likelihood {
 	l := &likelihood{top: math.Inf(-1)}
 	base := math.Log(odds)
@@ -85,7 +85,7 @@ func newLikelihood(canary, stable, odds float64) *likelihood {
 // logSteady is the log likelihood of a ratio without bursts.
 func (l *likelihood) logSteady(shift int) float64 { return l.log[latticeHalf+shift] }
 
-// logBursty is the log likelihood of a ratio with bursts of these chances.
+// logBursty is the log likelihood of a ratio with bursts of this distribution.
 func (l *likelihood) logBursty(chances *[2*latticeHalf + 1]float64, shift int) float64 {
 	sum := 0.0
 	for m, w := range chances {

@@ -11,12 +11,12 @@ var (
 	rangePattern  = regexp.MustCompile(`\[\s*((?:\d+(?:ms|[smhdwy]))+)\s*(:[^\]]*)?\]`)
 	offsetPattern = regexp.MustCompile(`(?i)\boffset\s+((?:\d+(?:ms|[smhdwy]))+)`)
 	partPattern   = regexp.MustCompile(`(\d+)(ms|[smhdwy])`)
-	// quotedPattern finds strings and comments, in which nothing is a range.
+	// quotedPattern finds strings and comments, which contain no ranges.
 	quotedPattern = regexp.MustCompile("\"(?:[^\"\\\\]|\\\\.)*\"|'(?:[^'\\\\]|\\\\.)*'|`[^`]*`|#[^\n]*")
 )
 
-// QueryLookback is how far back a PromQL query looks, read from its text: its longest range, and on top of it the longest range of a
-// subquery and the longest offset. It may be longer than the truth, when ranges do not lie inside each other, but not shorter.
+// QueryLookback returns how far back a PromQL query looks, read from its text. It is the longest range, plus the ranges of all subqueries and the
+// longest offset. It may be longer than the truth if ranges do not lie inside each other, but not shorter.
 func QueryLookback(query string) time.Duration {
 	query = quotedPattern.ReplaceAllString(query, `""`)
 	var plain, sub, offset time.Duration

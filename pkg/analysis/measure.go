@@ -13,7 +13,7 @@ type Answers struct {
 	CanaryBuckets, StableBuckets                   Result
 }
 
-// Measure judges what a provider answered to queries evaluated for a time. The outcome of a comparison is left to [NextState].
+// Measure judges the answers of a provider to queries that were evaluated for a time. [NextState] decides the outcome of a comparison.
 func (m Metric) Measure(at time.Time, a Answers) Measurement {
 	if outcome, message := m.checkSamples(a.Samples); outcome != "" {
 		return Measurement{At: at, Outcome: outcome, Message: message}
@@ -37,7 +37,7 @@ func (m Metric) Measure(at time.Time, a Answers) Measurement {
 	return Measurement{At: at, Outcome: outcome, Value: &value, Values: list, Message: message}
 }
 
-// measureEach asks the rule about each value: what all may not do, one is enough for, and the other way round.
+// measureEach applies the rule to each value. The reducers all and any decide how the outcomes of the values combine.
 func (m Metric) measureEach(at time.Time, list []float64) Measurement {
 	order := []Outcome{OutcomeError, OutcomeFail, OutcomeInconclusive, OutcomePass}
 	if m.Reduce == ReduceAny {
@@ -59,7 +59,7 @@ func (m Metric) measureEach(at time.Time, list []float64) Measurement {
 	return Measurement{At: at, Outcome: OutcomeNoData}
 }
 
-// checkSamples reports a measurement that is made of too few requests.
+// checkSamples reports a measurement with too few requests.
 func (m Metric) checkSamples(r Result) (Outcome, string) {
 	if m.MinSamples == nil {
 		return "", ""
@@ -103,7 +103,7 @@ func (m Metric) measureCounts(at time.Time, a Answers) Measurement {
 	return Measurement{At: at, Outcome: outcome, Counts: &c, Message: message}
 }
 
-// countsOf makes counts of counters, which come as a matrix.
+// countsOf turns counters, which come as a matrix, into counts.
 func countsOf(r Result, from, to time.Time) Result {
 	if r.Kind == KindMatrix {
 		return CounterRise(r, from, to)

@@ -10,7 +10,7 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// said is what a test compares of a measurement: the outcome, and a word of the message.
+// said has the compared parts of a measurement: the outcome, and a word of the message.
 type said struct {
 	Outcome Outcome
 	Word    string
@@ -85,7 +85,7 @@ func TestWhatOddAnswersMean(t *testing.T) {
 	}
 }
 
-// missing counts are told apart: without errors there may be no counter of errors, without requests there is nothing to compare.
+// Missing counts mean different things. Without errors the counter of errors may be absent; without requests there is nothing to compare.
 func TestWhatOddCountsMean(t *testing.T) {
 	t.Parallel()
 	good := func() Answers {

@@ -6,24 +6,24 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// Metric is a metric of a template, parsed once into values that are valid: limits can be reached, durations are positive, queries
-// have all their arguments, expressions compile.
+// Metric is a metric of a template, parsed once into valid values. Limits can be reached, durations are positive, queries have all their arguments,
+// and expressions compile.
 type Metric struct {
 	Name     string
 	Interval time.Duration
-	// Address is the base of the provider's HTTP API, Headers go with each query.
+	// Address is the base URL of the provider's HTTP API. The analyzer sends Headers with each query.
 	Address string
 	Headers map[string]string
 	// Secret is the name of the Secret with credentials, in the Rollout's namespace; empty for none.
 	Secret string
 	// Timeout bounds one query.
 	Timeout time.Duration
-	// Count is 0 for as long as the step lasts.
+	// Count is the number of measurements; 0 means as long as the step lasts.
 	Count                           int32
 	FailureLimit, InconclusiveLimit int32
-	// Settle and Window keep old traffic out: the first measurement is due when both have passed since the last change of traffic.
+	// Settle and Window exclude old traffic: the first measurement is due when both have passed since the last change of traffic.
 	Settle, Window time.Duration
-	// MinSamples is nil without a least number of requests.
+	// MinSamples is nil if the metric requires no number of requests.
 	MinSamples *MinSamples
 	NoData     Policy
 	Error      Policy
@@ -36,13 +36,13 @@ type Metric struct {
 	Compare *Compare
 }
 
-// MinSamples is the least number of requests that a measurement may judge.
+// MinSamples is the least number of requests for a measurement.
 type MinSamples struct {
 	Query   string
 	AtLeast float64
 }
 
-// Action is what follows from measurements without data or answer.
+// Action is the consequence of measurements without data or answer.
 type Action string
 
 // Actions of a policy.
@@ -52,7 +52,7 @@ const (
 	Fail Action = "Fail"
 )
 
-// Policy is an action, and how long to wait for conclusive measurements before it; Hold asks a person then.
+// Policy is an action, and how long to wait for conclusive measurements before it. After the deadline of Hold, a user must decide.
 type Policy struct {
 	Action   Action
 	Deadline time.Duration
@@ -62,22 +62,22 @@ type Policy struct {
 type Compare struct {
 	Counts  *api.CompareCounts
 	Latency *api.CompareLatency
-	// Alpha is the chance of ever failing a canary that is no worse.
+	// Alpha is the highest chance that the comparison ever fails a canary that is no worse.
 	Alpha float64
-	// Tolerate is the rate ratio that is still no worse.
+	// Tolerate is the highest rate ratio that counts as no worse.
 	Tolerate float64
 	// PassAfter is nil for a comparison that can only fail.
 	PassAfter *api.PassAfter
 }
 
-// Queries are what a provider is asked for one measurement of a metric; queries that the metric does not have are empty.
+// Queries are the queries to a provider for one measurement of a metric; queries that the metric does not have are empty.
 type Queries struct {
 	Value, Samples                                 string
 	CanaryBad, CanaryTotal, StableBad, StableTotal string
 	CanaryBuckets, StableBuckets                   string
 }
 
-// Queries returns what to ask. All of them are instant queries for the time of the measurement.
+// Queries returns the queries to send. All of them are instant queries for the time of the measurement.
 func (m Metric) Queries() Queries {
 	q := Queries{Value: m.Query}
 	if m.MinSamples != nil {

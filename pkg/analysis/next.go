@@ -8,30 +8,31 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// Verdict is what a metric says now.
+// Verdict is the current verdict of a metric.
 type Verdict struct {
-	// Phase is Passed or Failed once that is decided; Inconclusive asks a person; Waiting says that data or answers are missing; else Running.
+	// Phase is Passed or Failed once that is decided. Inconclusive asks a user to decide. Waiting says that data or answers are missing. Otherwise it
+	// is Running.
 	Phase api.MetricPhase
-	// Passing says that a metric which runs for as long as the step lasts has nothing against going on now.
+	// Passing says that a metric without an end of its own has no objection to the next step now.
 	Passing bool
 	// Ended says that no further measurement can change the verdict.
 	Ended bool
 	// DryRun says that the verdict decides nothing.
 	DryRun bool
-	// Ignored says that the measurement did not count: it was made before, or looks back at traffic from before its last change.
+	// Ignored says that the measurement did not count: it repeats an earlier time, or looks back at traffic from before the last change.
 	Ignored bool
-	// Lateness is how long after its time the measurement was folded in.
+	// Lateness is the time between the due time of the measurement and its fold into the run.
 	Lateness time.Duration
-	// Measured is the measurement as it counted, with the outcome that a comparison found, for whoever records it.
+	// Measured is the measurement as it counted, with the outcome that a comparison found, for callers that record it.
 	Measured Measurement
-	// Message is a sentence that says why.
+	// Message is a sentence with the reason.
 	Message string
 }
 
-// NextState folds a measurement into a run. Measurements that do not count leave the state as it is, so whoever repeats a measurement,
-// or brings two in the wrong order, changes nothing.
+// NextState folds a measurement into a run. A measurement that does not count leaves the state unchanged. So a repeated measurement, or an older one
+// that arrives later, changes nothing.
 //
-//	Running <──> Waiting ──deadline──> Inconclusive (a person is asked; conclusive measurements lead back to Running)
+//	Running <──> Waiting ──deadline──> Inconclusive (a user must decide; conclusive measurements lead back to Running)
 //	   │           │
 //	   ├───────────┴──> Failed         ended: more failures than tolerated, or evidence of a worse canary
 //	   ├──────────────> Inconclusive   ended: more inconclusive ones than tolerated, or not enough evidence in count measurements
@@ -58,7 +59,7 @@ func NextState(s State, m Measurement, spec Metric, now time.Time) (State, Verdi
 	return s, v
 }
 
-// Verdict is what a run says without a further measurement.
+// Verdict returns the verdict of a run without a further measurement.
 func (s State) Verdict(spec Metric) Verdict {
 	lasting := spec.Count == 0 && (spec.Compare == nil || spec.Compare.PassAfter == nil)
 	return Verdict{
@@ -67,7 +68,7 @@ func (s State) Verdict(spec Metric) Verdict {
 	}
 }
 
-// countOutcome takes in the outcome of a measurement.
+// countOutcome counts the outcome of a measurement.
 func (s State) countOutcome(m Measurement, spec Metric) State {
 	s.LastOutcome = m.Outcome
 	if m.Value != nil {
@@ -103,10 +104,10 @@ func (s State) countOutcome(m Measurement, spec Metric) State {
 	return s
 }
 
-// silentFor is for how long there has been no conclusive measurement.
+// silentFor returns how long the run has had no conclusive measurement.
 func (s State) silentFor(m Measurement) time.Duration { return m.At.Sub(s.SilentSince) }
 
-// policyFor is what follows from a measurement that is not conclusive.
+// policyFor returns the policy for a measurement that is not conclusive.
 func (m Metric) policyFor(o Outcome) Policy {
 	if o == OutcomeNoData {
 		return m.NoData
@@ -140,7 +141,7 @@ func (s *State) endRun(phase api.MetricPhase, message string) {
 	s.Phase, s.Ended, s.Message = phase, true, strings.TrimSpace(message)
 }
 
-// awaitConclusive waits for conclusive measurements until the deadline, and asks a person then.
+// awaitConclusive waits for conclusive measurements until the deadline, and then asks a user to decide.
 func (s *State) awaitConclusive(m Measurement, spec Metric) {
 	p, quiet := spec.policyFor(m.Outcome), s.silentFor(m)
 	if p.Action == Hold && quiet >= p.Deadline {
@@ -162,7 +163,7 @@ func (s *State) progressText(spec Metric) string {
 	return fmt.Sprintf("Measurement %d of %d. ", s.countedTotal(), spec.Count)
 }
 
-// formatValues writes the first of many values.
+// formatValues writes the first five of many values.
 func formatValues(values []float64) string {
 	texts := make([]string, 0, len(values))
 	for i, v := range values {

@@ -7,8 +7,8 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// compareTick takes the requests of a tick into the evidence, and finds the outcome: fail once the canary is worse beyond doubt, pass
-// while nothing points that way, inconclusive while the evidence leans that way.
+// compareTick adds the requests of a tick to the evidence, and finds the outcome. It fails once the evidence of a worse canary is strong enough. It
+// passes while the evidence does not lean that way, and is inconclusive while it does.
 func (s State) compareTick(m Measurement, spec Metric) (State, Measurement) {
 	counts, bad := m.Counts, "bad"
 	if spec.Compare.Latency != nil {
@@ -40,8 +40,8 @@ func (s State) compareTick(m Measurement, spec Metric) (State, Measurement) {
 
 func roundValue(v float64) float64 { return math.Round(v) }
 
-// countSlower makes counts of latencies, with the bound that the stable group's requests before this tick suggest. Taking it from the
-// same requests that are then counted would favour one group. No counts mean that the outcome is known.
+// countSlower turns latencies into counts, with a bound that earlier requests of the stable group suggest. A bound from the counted requests
+// themselves would favour one group. Nil counts mean that the measurement already has its outcome.
 func (s State) countSlower(m Measurement, quantile float64) (State, *Counts, Measurement) {
 	before := s.Stable
 	s.Stable = before.plusShared(m.Stable)
@@ -64,7 +64,7 @@ func (s State) countSlower(m Measurement, quantile float64) (State, *Counts, Mea
 	return s, &counts, m
 }
 
-// enoughForBound is how many requests of the stable group tell where its slow ones begin.
+// enoughForBound is the number of the stable group's requests that the choice of a bound needs.
 const enoughForBound = 100
 
 // decideEvidence finds the phase of a comparison that may pass.

@@ -11,7 +11,7 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// compareTicks folds the same answers in, tick by tick.
+// compareTicks folds in the same answers, tick by tick.
 func compareTicks(spec Metric, s State, ticks int, a Answers) (State, Verdict) {
 	var v Verdict
 	for range ticks {
@@ -64,7 +64,7 @@ func TestWhatAComparisonDecides(t *testing.T) {
 	}
 }
 
-// The chance of failing a canary that is no worse is what the user asks for: with alpha, the evidence has to reach 1/alpha, and is enough.
+// alpha is the chance that the user accepts of failing a canary that is no worse. The comparison fails exactly when the evidence reaches 1/alpha.
 func TestACanaryFailsOnceTheEvidenceIsWhatAlphaAsksFor(t *testing.T) {
 	t.Parallel()
 	for name, alpha := range map[string]float64{"one in five": 0.2, "one in a hundred": 0.01, "one in ten thousand": 0.0001} {
@@ -86,7 +86,7 @@ func TestACanaryFailsOnceTheEvidenceIsWhatAlphaAsksFor(t *testing.T) {
 	}
 }
 
-// What has to be ruled out is the ratio that passAfter names, however much of it is tolerated.
+// The evidence must rule out the ratio of passAfter itself, with any tolerance.
 func TestAToleranceDoesNotWidenWhatPasses(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -118,7 +118,7 @@ func TestRequestsCountOnce(t *testing.T) {
 	}
 }
 
-// latencies are buckets with so many slow requests of 500.
+// slowOf500 has buckets with this number of slow requests among 500.
 func slowOf500(slow float64) Result {
 	return buckets([]float64{0.1, 0.25, 0.5}, 400, 500-slow, 500-slow/4, 500)
 }
@@ -153,7 +153,7 @@ func TestWhatAComparisonOfLatencyDecides(t *testing.T) {
 	}
 }
 
-// The bound of a tick comes from the ticks before it: taken from the requests that are then counted, it would favour one group.
+// The bound of a tick comes from earlier ticks. A bound from the counted requests themselves would favour one group.
 func TestABoundIsChosenBeforeItsRequestsAreCounted(t *testing.T) {
 	t.Parallel()
 	spec := parsed(t, aLatency())
@@ -168,7 +168,7 @@ func TestABoundIsChosenBeforeItsRequestsAreCounted(t *testing.T) {
 	}
 }
 
-// Counters go through resets, restarts and gaps as through any other time: what is compared are their rises.
+// The comparison uses the rises of counters, also across resets, restarts and gaps.
 func TestCountersAreComparedByTheirRise(t *testing.T) {
 	t.Parallel()
 	spec := parsed(t, aComparison(func(d *api.Metric) {

@@ -13,7 +13,7 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// ruled is what a test compares of a verdict.
+// ruled has the compared parts of a verdict.
 type ruled struct {
 	Phase          api.MetricPhase
 	Ended, Passing bool
@@ -79,7 +79,7 @@ func TestWhatMeasurementsDecide(t *testing.T) {
 	}
 }
 
-// Parse refuses such limits. Should they come another way, nothing passes by them.
+// ParseMetric refuses such limits. If they come in another way, nothing passes because of them.
 func TestWithoutOneThatPassedNothingPasses(t *testing.T) {
 	t.Parallel()
 	spec := parsed(t, aDefinition())
@@ -133,7 +133,7 @@ func TestLateMeasurementsAreCounted(t *testing.T) {
 	}
 }
 
-// A state may be stored after any measurement, and what was stored goes on as if it had not been.
+// A state may be stored after any measurement, and the run goes on from it as if it had stayed in memory.
 func TestARunGoesOnFromWhatWasStored(t *testing.T) {
 	t.Parallel()
 	specs := []Metric{parsed(t, aDefinition()), parsed(t, aComparison()), parsed(t, aLatency())}

@@ -8,14 +8,14 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// ParseMetric reads a metric of a template with the values of its arguments. The error is a [*FieldError] that names the first field that is wrong.
-// Beside the arguments given, interval is known, as PromQL writes it.
+// ParseMetric reads a metric of a template with the values of its arguments. In addition to args, it sets the argument interval, as PromQL writes it.
+// The error is a [*FieldError] that names the first wrong field.
 func ParseMetric(d api.Metric, args map[string]string) (Metric, error) {
 	return new(Parser).ParseMetric(d, args)
 }
 
-// Parser parses metrics and remembers the expressions that it has compiled: thousands of Rollouts share the few of their templates.
-// The zero value is ready. It is safe for concurrent use.
+// Parser parses metrics and caches the compiled expressions, because thousands of Rollouts share a few templates. The zero value is ready. It is safe
+// for concurrent use.
 type Parser struct{ expressions expressionCache }
 
 // ParseMetric is like the function of the same name.
@@ -151,7 +151,7 @@ func (m *Metric) parseSamples(d api.Metric, args map[string]string) (err error) 
 	return err
 }
 
-// parseWindow is how far back the queries look. A comparison counts each request once, so it looks back over one interval exactly.
+// parseWindow sets how far back the queries look. A comparison counts each request once, so it looks back over exactly one interval.
 func (m *Metric) parseWindow(d api.Metric, _ map[string]string) (err error) {
 	if m.Compare != nil {
 		if d.Window != "" {

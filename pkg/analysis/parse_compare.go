@@ -86,8 +86,8 @@ func (m *Metric) parseLatency(d api.CompareLatency, args map[string]string) erro
 	return nil
 }
 
-// fillTickQuery fills in a query that counts the requests of one interval. One that looked back over more would count requests several
-// times, and make evidence of it.
+// fillTickQuery fills in a query that counts the requests of one interval. A query with a longer range would count requests several times, and give
+// false evidence.
 func (m *Metric) fillTickQuery(field string, query *api.PromQL, args map[string]string) error {
 	if *query == "" {
 		return newFieldError(field, "is missing; give a query that counts requests")

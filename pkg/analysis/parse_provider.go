@@ -7,7 +7,7 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// parseProvider reads where a metric is measured. Whether that host may be called is for the operator to say, not for the template.
+// parseProvider reads the address of the provider. It does not check whether the host is allowed: the operator decides that, not the template.
 func (m *Metric) parseProvider(d api.Metric, args map[string]string) (err error) {
 	p := d.Prometheus
 	if p.Address == "" {

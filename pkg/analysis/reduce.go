@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// Reducer makes one statement of several series.
+// Reducer combines several series.
 type Reducer string
 
-// Reducers. Max, min, sum and avg make one value. All and any keep the values apart: with all, every value has to pass and one that
-// fails is enough to fail; with any, one that passes is enough, and only when every value fails the measurement does.
+// Reducers. Max, min, sum and avg make one value. All and any keep the values apart. With all, every value has to pass, and one failing value fails
+// the measurement. With any, one passing value is enough, and the measurement fails only if every value fails.
 const (
 	ReduceNone Reducer = ""
 	ReduceMax  Reducer = "max"
@@ -26,7 +26,7 @@ func allReducers() []Reducer {
 	return []Reducer{ReduceNone, ReduceMax, ReduceMin, ReduceSum, ReduceAvg, ReduceAny, ReduceAll}
 }
 
-// isPerValue reports whether the rule is asked about each value.
+// isPerValue reports whether the rule judges each value.
 func (r Reducer) isPerValue() bool { return r == ReduceAny || r == ReduceAll }
 
 func (r Reducer) reduceValues(values []float64) float64 {
@@ -46,8 +46,8 @@ func (r Reducer) reduceValues(values []float64) float64 {
 	return sum
 }
 
-// numbersOf reads the numbers of an answer. Without any, outcome and message say why; an empty outcome means that there are some.
-// NaN, and with it Prometheus' marker of a stale series, is the absence of a value: 0/0 is what a ratio gives without requests.
+// numbersOf reads the numbers of an answer. Without numbers, it returns an outcome and a message; with numbers, the outcome is empty. NaN counts as
+// absent, and so does Prometheus' marker of a stale series. A ratio without requests, 0/0, gives NaN.
 func numbersOf(r Result) (list []float64, outcome Outcome, message string) {
 	if len(r.Warnings) > 0 {
 		return nil, OutcomeError, fmt.Sprintf("The provider warned about its answer, so it is not judged: %s.", strings.TrimSuffix(strings.Join(r.Warnings, "; "), "."))

@@ -13,15 +13,15 @@ const (
 	KindString Kind = "string"
 )
 
-// Result is what a provider answered to one query. It holds what was said, not what it means.
+// Result is a provider's answer to one query, not yet judged.
 type Result struct {
 	Kind Kind
-	// Series of a vector have one point each, those of a matrix any number in order of time. A scalar is one series without labels.
+	// Series of a vector have one point each; series of a matrix have any number, in order of time. A scalar is one series without labels.
 	Series []Series
 	// Text is the value of a string.
 	Text string
-	// Warnings are the provider's warnings about this answer, such as a partial response. Remarks about the style of a query
-	// (infos) do not belong here: an answer with a warning is not judged.
+	// Warnings are the provider's warnings about this answer, such as a partial response. An answer with a warning is not judged, so remarks about
+	// the style of a query (infos) do not belong here.
 	Warnings []string
 }
 

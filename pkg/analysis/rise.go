@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// CounterRise counts, for each series of raw counter samples, by how much the counter rose after from and until to. Windows that touch
-// tile exactly: nothing is counted twice or lost between them, whenever scrapes happen. A counter that falls was reset and counts
-// from 0 again; one that first appears inside the window counts from its first sample, for what it counted before may be long
-// ago; one that ends or misses scrapes counts what it showed. So no rise is ever negative, and none counts time outside the window.
+// CounterRise returns, for each series of raw counter samples, the rise of the counter after from and until to. Adjacent windows count each rise
+// once, at any times of scrapes. A counter that falls was reset, and counts from 0 again. A counter that first appears inside the window counts from
+// its first sample, because its earlier rise may be long ago. For a counter that ends or misses scrapes, the samples that exist count. So no rise is
+// negative, and none includes time outside the window.
 func CounterRise(r Result, from, to time.Time) Result {
 	risen := Result{Kind: KindVector, Warnings: r.Warnings}
 	for _, s := range r.Series {
@@ -21,7 +21,7 @@ func CounterRise(r Result, from, to time.Time) Result {
 	return risen
 }
 
-// seriesRise reports as unknown what has no sample inside the window.
+// seriesRise returns the rise of one series; known is false if the window has no sample.
 func seriesRise(points []Point, from, to time.Time) (float64, bool) {
 	total, last, inside := 0.0, math.NaN(), false
 	for _, p := range points {

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// counters are samples a quarter of a minute apart; the window of the tests holds the third and fourth of them.
+// Counters have samples a quarter of a minute apart; the window of the tests holds the third and fourth of them.
 func TestHowMuchCountersRise(t *testing.T) {
 	t.Parallel()
 	nan := math.NaN()
@@ -47,7 +47,7 @@ func TestHowMuchCountersRise(t *testing.T) {
 	}
 }
 
-// However scrapes, resets and gaps fall, windows that touch count together what one window counts, and none is negative.
+// With any scrapes, resets and gaps, adjacent windows together count as much as one window, and no count is negative.
 func TestWindowsTile(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

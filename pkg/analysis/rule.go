@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	// ruleCost bounds what one evaluation of an expression may do, in CEL's units: some thousand values, looked at several times.
+	// ruleCost bounds the cost of one evaluation of an expression, in CEL's units: enough for some thousand values that it reads several times.
 	ruleCost = 100_000
 	// ruleLength bounds the text of an expression.
 	ruleLength = 1024
 )
 
-// Rule decides about values by one or two expressions. With passWhen alone, what does not pass fails; with failWhen alone, what
-// does not fail passes; with both, what does neither is inconclusive.
+// Rule judges values by one or two expressions. With passWhen alone, a value that does not pass fails. With failWhen alone, a value that does not
+// fail passes. With both, a value that matches neither is inconclusive.
 type Rule struct {
 	pass, fail *expression
 	args       map[string]string
@@ -28,16 +28,16 @@ type expression struct {
 	program cel.Program
 }
 
-// manyExpressions is how many compiled expressions are remembered.
+// manyExpressions is the size of the cache of compiled expressions.
 const manyExpressions = 1024
 
-// expressionCache remembers expressions by their text.
+// expressionCache caches expressions by their text.
 type expressionCache struct {
 	mu     sync.Mutex
 	byText map[string]*expression
 }
 
-// newRule makes a rule of the expressions. The error names the one that is wrong.
+// newRule makes a rule of the expressions. The error names the wrong one.
 func (c *expressionCache) newRule(passWhen, failWhen string, args map[string]string) (*Rule, error) {
 	if passWhen == "" && failWhen == "" {
 		return nil, newFieldError("passWhen", "passWhen and failWhen are both missing; give at least one, such as passWhen: \"value >= 0.99\"")
@@ -53,7 +53,7 @@ func (c *expressionCache) newRule(passWhen, failWhen string, args map[string]str
 	return r, nil
 }
 
-// compileCached returns nil for one that is absent. It evaluates it once as well, because an argument that does not exist shows only then.
+// compileCached returns nil for an absent expression. It also evaluates the expression once, because only that shows a missing argument.
 func (c *expressionCache) compileCached(field, text string, args map[string]string) (*expression, error) {
 	if text == "" {
 		return nil, nil

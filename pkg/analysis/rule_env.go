@@ -10,8 +10,8 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 )
 
-// ruleEnv is what expressions know: value, values and args, beside CEL's standard library. Whole numbers compare with them as well. For
-// == and != that takes operators of our own: CEL's want equal types, so that value == 1 would be a mistake and value >= 1 none.
+// ruleEnv gives expressions the variables value, values and args, and CEL's standard library. Whole numbers can be compared with the variables. For
+// == and != this needs operators of our own: CEL's need equal types, so that value == 1 would be an error and value >= 1 would not.
 var ruleEnv = sync.OnceValues(func() (*cel.Env, error) {
 	others := &env.LibrarySubset{ExcludeFunctions: []*env.Function{env.NewFunction(operators.Equals), env.NewFunction(operators.NotEquals)}}
 	return cel.NewCustomEnv(
@@ -31,7 +31,7 @@ var ruleEnv = sync.OnceValues(func() (*cel.Env, error) {
 	)
 })
 
-// equalityOverloads are the overloads for what may be compared: numbers with numbers, everything else with its like.
+// equalityOverloads returns the overloads for allowed comparisons: numbers with numbers, and other types with themselves.
 func equalityOverloads(name string, compare func(a, b ref.Val) ref.Val) []cel.FunctionOpt {
 	options := []cel.FunctionOpt{cel.SingletonBinaryBinding(compare)}
 	overload := func(a, b *cel.Type) {

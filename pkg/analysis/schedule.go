@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// NextAt is the first time of a fixed rate that is not before start. The times of a key are the same for everyone who computes them, so
-// no measurement depends on when the last was made; keys are spread over the interval, so that thousands do not come at once.
+// NextAt returns the first time of a fixed rate that is not before start. The times follow from the key and the interval, so no measurement depends
+// on the previous one. Keys are spread over the interval, so that thousands of measurements do not coincide.
 func NextAt(start time.Time, interval time.Duration, key string) time.Time {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(key)) // never fails
@@ -19,13 +19,13 @@ func NextAt(start time.Time, interval time.Duration, key string) time.Time {
 	return time.Unix(0, 0).Add(phase + slots*interval).UTC()
 }
 
-// EarliestTime is the first time at which a measurement sees nothing of the traffic from before its last change.
+// EarliestTime is the first time at which a measurement covers no traffic from before the last change.
 func (s State) EarliestTime(spec Metric) time.Time {
 	return s.ChangedAt.Add(spec.Settle + spec.Window)
 }
 
-// NextDue is the time that the next measurement is to be made for. It may lie in the past by less than an interval: then measure at
-// once, for that time. Times that were missed altogether are not made up for. The zero time means that nothing is left to measure.
+// NextDue returns the time of the next measurement. It may lie in the past by less than an interval: the caller then measures at once, for that time.
+// The analyzer does not catch up on older times. The zero time means that no measurement is left.
 func NextDue(s State, spec Metric, key string, now time.Time) time.Time {
 	if s.Ended {
 		return time.Time{}
@@ -40,13 +40,13 @@ func NextDue(s State, spec Metric, key string, now time.Time) time.Time {
 	return NextAt(start, spec.Interval, key)
 }
 
-// isLate reports whether a measurement was made noticeably after its time.
+// isLate reports whether a measurement was made noticeably after its due time.
 func isLate(m Measurement, spec Metric, now time.Time) bool {
 	return now.Sub(m.At) > spec.Interval/10
 }
 
-// tooEarly reports whether a measurement looks back at what does not count: at traffic from before its last change, at a time that
-// counted already, or for a comparison at requests that were counted already.
+// tooEarly reports whether a measurement must not count. It covers traffic from before the last change, its time has already counted, or, in a
+// comparison, some of its requests have.
 func (s State) tooEarly(m Measurement, spec Metric) bool {
 	if m.At.Before(s.EarliestTime(spec)) || !m.At.After(s.LastAt) {
 		return true

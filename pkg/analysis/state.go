@@ -14,14 +14,14 @@ import (
 // stateVersion changes when an older State can no longer be continued.
 const stateVersion = 1
 
-// ErrVersion says that a state was stored by another version of this package; begin the run anew.
+// ErrVersion says that another version of this package stored a state; the caller starts the run again.
 var ErrVersion = errors.New("the stored run of the metric is of another version")
 
-// State is what has to be remembered of a metric's run between two measurements. It is a few kilobytes of JSON at most, and whoever
-// loses it begins the run anew with [NewState].
+// State is the stored state of a metric's run between two measurements. It is a few kilobytes of JSON at most. A caller that loses it starts the run
+// again with [NewState].
 type State struct {
 	Version int `json:"version"`
-	// ChangedAt is when the traffic changed last. Nothing from before counts.
+	// ChangedAt is the time of the last change of traffic. Nothing from before counts.
 	ChangedAt time.Time `json:"changedAt"`
 	// LastAt is the time of the last measurement that counted.
 	LastAt time.Time `json:"lastAt,omitzero"`
@@ -31,14 +31,14 @@ type State struct {
 	Inconclusive int32 `json:"inconclusive,omitempty"`
 	NoData       int32 `json:"noData,omitempty"`
 	Errors       int32 `json:"errors,omitempty"`
-	// ByPolicyPassed and ByPolicyFailed count those without data or answer that a policy let pass or fail.
+	// ByPolicyPassed and ByPolicyFailed count measurements without data or answer that passed or failed by a policy.
 	ByPolicyPassed int32 `json:"byPolicyPassed,omitempty"`
 	ByPolicyFailed int32 `json:"byPolicyFailed,omitempty"`
-	// Late counts the measurements that were made noticeably after their time.
+	// Late counts the measurements that were made noticeably after their due time.
 	Late int32 `json:"late,omitempty"`
-	// SilentSince is the first of the measurements without data or answer since the last conclusive one.
+	// SilentSince is the time of the first measurement without data or answer since the last conclusive one.
 	SilentSince time.Time `json:"silentSince,omitzero"`
-	// Phase and Message are what holds now; Ended says that nothing more can change it.
+	// Phase and Message are the current ones; Ended says that they are final.
 	Phase       api.MetricPhase `json:"phase"`
 	Ended       bool            `json:"ended,omitempty"`
 	Message     string          `json:"message,omitempty"`
@@ -54,7 +54,7 @@ func NewState(changedAt time.Time) State {
 	return State{Version: stateVersion, ChangedAt: changedAt, Phase: api.MetricRunning, Message: "Nothing has been measured yet."}
 }
 
-// TrafficChanged is the state after the traffic changed: what was measured counts on, and new windows begin after this.
+// TrafficChanged returns the state after a change of traffic: earlier measurements still count, and new windows begin after the change.
 func (s State) TrafficChanged(at time.Time) State {
 	if at.After(s.ChangedAt) {
 		s.ChangedAt = at
@@ -71,7 +71,7 @@ func (s State) Encode() ([]byte, error) {
 	return data, nil
 }
 
-// DecodeState reads what Encode wrote. The error wraps [ErrVersion] if that was another version.
+// DecodeState reads the output of Encode. The error wraps [ErrVersion] if another version wrote it.
 func DecodeState(data []byte) (State, error) {
 	var s State
 	if err := json.Unmarshal(data, &s); err != nil {
@@ -83,7 +83,7 @@ func DecodeState(data []byte) (State, error) {
 	return s, nil
 }
 
-// Status is the state as a Rollout's status shows it, without the step and the pause that it belongs to.
+// Status returns the state in the form of a Rollout's status, without its step and pause.
 func (s State) Status(spec Metric) api.MetricStatus {
 	status := api.MetricStatus{
 		Name: spec.Name, Phase: s.Phase, DryRun: spec.DryRun, Message: s.Message, LastValue: s.LastValue,
@@ -96,7 +96,7 @@ func (s State) Status(spec Metric) api.MetricStatus {
 	return status
 }
 
-// tally are the measurements that count towards the limits.
+// passCount, failCount and countedTotal count the measurements that count towards the limits.
 func (s State) passCount() int32    { return s.Passed + s.ByPolicyPassed }
 func (s State) failCount() int32    { return s.Failed + s.ByPolicyFailed }
 func (s State) countedTotal() int32 { return s.passCount() + s.failCount() + s.Inconclusive }

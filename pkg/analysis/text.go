@@ -15,7 +15,7 @@ func fullSentence(s string) string {
 	return string(unicode.ToUpper(first)) + strings.TrimSuffix(s[size:], ".") + "."
 }
 
-// formatNumber writes a value as people read it.
+// formatNumber writes a value with at most six significant digits.
 func formatNumber(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
 
 // formatDuration writes a duration without units that are zero: 5m, not 5m0s.
