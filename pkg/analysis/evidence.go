@@ -81,7 +81,7 @@ func logGamma(x float64) float64 {
 }
 
 const (
-	// leastOdds is how little a kind of bursts weighs at least, however evenly errors came so far.
+	// leastOdds is the least weight of a kind of bursts, however evenly errors came so far.
 	leastOdds = 0.01
 	// steadyPrior is the weight of steady errors among the hypotheses "worse".
 	steadyPrior = 0.8
@@ -115,8 +115,8 @@ func (e Evidence) logNoWorse() float64 {
 	return best
 }
 
-// RulesOut reports whether a canary that is worse by this ratio explains the requests no better than one that is no worse, with or without bursts.
-// The ratio is rounded to the nearest one of the lattice.
+// RulesOut reports whether a canary that is worse by this ratio explains the requests no better than one that is not, with or without bursts. It
+// rounds the ratio to the nearest one of the lattice.
 func (e Evidence) RulesOut(ratio float64) bool {
 	i := min(ratios-1, max(0, ratioIndex(ratio)))
 	worse := e.Steady[i]
