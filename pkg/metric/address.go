@@ -6,15 +6,15 @@ import (
 	"slices"
 )
 
-// forbidden are addresses that nobody may reach through us, beside those that a property of netip.Addr names: where clouds tell machines who
-// they are, and translations of IPv4 into IPv6, behind which any IPv4 address may be.
+// forbidden are addresses that Sluice never calls, in addition to those that a property of netip.Addr names. At some of them clouds give machines
+// their identity. The others translate IPv4 into IPv6, and may lead to any IPv4 address.
 var forbidden = []netip.Prefix{
 	netip.MustParsePrefix("100.100.100.200/32"), // Alibaba Cloud
 	netip.MustParsePrefix("168.63.129.16/32"),   // Azure
 	netip.MustParsePrefix("192.0.0.192/32"),     // Oracle Cloud
 	netip.MustParsePrefix("fd00:ec2::/32"),      // AWS
 	netip.MustParsePrefix("fd20:ce::254/128"),   // Google Cloud
-	netip.MustParsePrefix("0.0.0.0/8"),          // no address, and this network: Linux takes it for loopback
+	netip.MustParsePrefix("0.0.0.0/8"),          // no address, and this network: Linux treats it as loopback
 	netip.MustParsePrefix("240.0.0.0/4"),        // reserved, and broadcast
 	netip.MustParsePrefix("64:ff9b::/96"),       // NAT64
 	netip.MustParsePrefix("64:ff9b:1::/48"),     // NAT64, local use
@@ -23,7 +23,7 @@ var forbidden = []netip.Prefix{
 	netip.MustParsePrefix("::/96"),              // no address, and IPv4-compatible
 }
 
-// forbiddenAddress is why an address is not called.
+// forbiddenAddress is the reason why Sluice does not call an address.
 type forbiddenAddress struct {
 	address netip.Addr
 	why     string
@@ -31,7 +31,7 @@ type forbiddenAddress struct {
 
 func (r *forbiddenAddress) Error() string { return fmt.Sprintf("%s is %s", r.address, r.why) }
 
-// checkAddress is a *refusal, or nil if the address may be called.
+// checkAddress returns a *forbiddenAddress, or nil if the address may be called.
 func checkAddress(address netip.Addr, loopback bool) error {
 	address = address.Unmap().WithZone("")
 	switch {

@@ -9,10 +9,10 @@ import (
 	"sluice.dev/sluice/pkg/analysis"
 )
 
-// Answer is what a provider answered to a query that it could carry out.
+// Answer is a provider's answer to a query that it could carry out.
 type Answer struct {
 	analysis.Result
-	// Infos are remarks about the query, such as that a metric may be no counter. They take nothing away from the result.
+	// Infos are remarks about the query, such as that a metric may not be a counter. The result is valid all the same.
 	Infos []string
 }
 
@@ -45,7 +45,7 @@ func newAnswer(value model.Value, warnings, infos []string) (Answer, error) {
 	return answer, nil
 }
 
-// noSeries is of the type that client_golang uses for answers that are none.
+// noSeries returns the error type that client_golang uses for malformed answers.
 func noSeries() error { return &v1.Error{Type: v1.ErrBadResponse, Msg: "a series is null"} }
 
 func sampleSeries(s *model.Sample) analysis.Series {

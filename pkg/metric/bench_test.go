@@ -7,7 +7,7 @@ import (
 	"sluice.dev/sluice/pkg/metric"
 )
 
-// BenchmarkQuery is one query and its answer over a kept connection, with a server in the same process.
+// BenchmarkQuery measures one query and its answer over a kept connection, with a server in the same process.
 func BenchmarkQuery(b *testing.B) {
 	server := httptest.NewServer(says(200, "application/json",
 		`{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[1435781451.781,"0.999"]}]}}`))

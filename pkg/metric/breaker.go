@@ -6,42 +6,42 @@ import (
 )
 
 const (
-	// opensAfter is how many failures in a row open a breaker.
+	// opensAfter is the number of consecutive failures that open a breaker.
 	opensAfter = 5
 	firstRest  = time.Second
 	longRest   = 30 * time.Second
-	// patience is how long a provider must have kept a query waiting for that to be a failure.
+	// patience is the least time that a late query must have waited to count as a failure of the provider.
 	patience = dialTimeout
-	// maxBreakers bounds what is remembered: addresses are chosen by others.
+	// maxBreakers bounds the number of breakers, because tenants choose the addresses.
 	maxBreakers = 1024
 )
 
-// Notice says that a provider has ceased to answer, or answers again: once, however many wait for it.
+// Notice says that a provider has stopped answering, or answers again. The client sends one notice for all callers.
 type Notice struct {
 	// Provider is the address of the API.
 	Provider string
-	// Down is false when it answers again.
+	// Down is false if the provider answers again.
 	Down bool
-	// Since is when the first of the failures was seen.
+	// Since is the time of the first failure.
 	Since time.Time
 	// Reason is the text of the last failure.
 	Reason string
 }
 
-// effect is what a query says about its provider.
+// effect is the effect of a query on the breaker of its provider.
 type effect int
 
 const (
-	// silent: nothing, for the fault is the query's, or the caller gave up.
+	// silent: no effect, because the fault is the query's, or the caller gave up.
 	silent effect = iota
 	// alive: the provider answers as Prometheus does.
 	alive
-	// failing: it did not.
+	// failing: the provider did not answer as Prometheus does.
 	failing
 )
 
-// effectOf tells the trouble of a provider from that of one tenant, who chooses the query, its timeout, the headers and the certificates:
-// nobody may rest a provider for others by asking nonsense.
+// effectOf separates failures of a provider from failures of one tenant. A tenant chooses the query, its timeout, the headers and the certificates. A
+// tenant must not open a provider's breaker for others with bad queries.
 func effectOf(outcome Outcome, took time.Duration) effect {
 	switch outcome {
 	case Answered, BadQuery:
@@ -56,12 +56,12 @@ func effectOf(outcome Outcome, took time.Duration) effect {
 	return silent
 }
 
-// breakers are one breaker for each provider. A breaker is
+// breakers has one breaker for each provider. A breaker is
 //
 //	closed --5 failures--> open --rest over--> probing --alive--> closed
 //	                         ^--------failing, twice the rest--------'
 type breakers struct {
-	// notify is called while the provider waits.
+	// notify is called with the mutex held.
 	notify func(Notice)
 	gauge  func(provider string, open bool)
 
@@ -71,12 +71,12 @@ type breakers struct {
 
 type breaker struct {
 	provider string
-	// users are queries under way; a breaker that says nothing and has none is forgotten.
+	// users counts the queries under way. A breaker without users and without failures is deleted.
 	users    int
 	failures int
 	since    time.Time
 	reason   string
-	// lastAlive spares the provider a tenant whose queries are slow: while others are answered, it is not the provider.
+	// lastAlive protects the provider from a tenant with slow queries: a failure does not count if another query got an answer since it began.
 	lastAlive time.Time
 	// rest is zero while the breaker is closed.
 	rest    time.Duration
@@ -84,7 +84,7 @@ type breaker struct {
 	probing bool
 }
 
-// attempt is a query that may be sent; done must be called once.
+// attempt is a query that may be sent; the caller must call finishAttempt once.
 type attempt struct {
 	all   *breakers
 	of    *breaker
@@ -92,7 +92,7 @@ type attempt struct {
 	probe bool
 }
 
-// restedError says why no query may be sent, and from when on one may.
+// restedError says why the breaker sends no query, and until when.
 type restedError struct {
 	since, until time.Time
 	reason       string
@@ -118,7 +118,7 @@ func (b *breakers) startAttempt(provider string, now time.Time) (*attempt, error
 	return &attempt{all: b, of: one, began: now, probe: open}, nil
 }
 
-// finishAttempt tells the breaker how the query went.
+// finishAttempt passes the result of the query to the breaker.
 func (a *attempt) finishAttempt(what effect, reason string, now time.Time) {
 	a.all.mu.Lock()
 	defer a.all.mu.Unlock()
@@ -140,7 +140,7 @@ func (a *attempt) finishAttempt(what effect, reason string, now time.Time) {
 	}
 }
 
-// closeBreaker also heeds queries that were sent before the breaker opened: they were answered.
+// closeBreaker also serves queries that were sent before the breaker opened, and got an answer.
 func (b *breakers) closeBreaker(one *breaker) {
 	was := *one
 	one.failures, one.rest, one.until = 0, 0, time.Time{}
@@ -171,7 +171,7 @@ func (b *breakers) countFailure(one *breaker, a *attempt, reason string, now tim
 	}
 }
 
-// dropUnused makes room, first among providers that nobody has asked for since their rest was over.
+// dropUnused makes room: it drops providers without queries since their rest ended.
 func (b *breakers) dropUnused(now time.Time) {
 	if len(b.known) < maxBreakers {
 		return

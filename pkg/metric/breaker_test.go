@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// bench is breakers whose notices and gauge are kept.
+// bench records the notices and the gauge of its breakers.
 type bench struct {
 	*breakers
 	now     time.Time
@@ -32,7 +32,7 @@ func newBench() *bench {
 	return b
 }
 
-// try sends a query that takes a moment and ends like that, or says that it is not sent.
+// try sends a query with the given effect, or returns that the breaker did not send it.
 func (b *bench) try(provider string, what effect) string {
 	a, err := b.startAttempt(provider, b.now)
 	if err != nil {
@@ -53,7 +53,7 @@ func TestFiveFailuresInARowOpenABreakerWithOneNotice(t *testing.T) {
 	t.Parallel()
 	b := newBench()
 	b.times(opensAfter-1, "a", failing)
-	b.try("a", silent) // neither ends nor lengthens the row
+	b.try("a", silent) // neither ends nor lengthens the row of failures
 	if len(b.notices) > 0 || b.try("a", failing) != "sent" {
 		t.Fatalf("it opened early: %v", b.notices)
 	}
@@ -73,7 +73,7 @@ func TestFiveFailuresInARowOpenABreakerWithOneNotice(t *testing.T) {
 	}
 }
 
-// What a tenant chooses, the query, its timeout, headers and certificates, must not rest a provider for others.
+// A tenant chooses the query, its timeout, headers and certificates. They must not open the breaker of a provider for others.
 func TestOnlyTheTroubleOfAProviderOpensItsBreaker(t *testing.T) {
 	t.Parallel()
 	want := map[Outcome]effect{Answered: alive, BadQuery: alive, Unreachable: failing, ProviderFailed: failing}
@@ -147,7 +147,7 @@ func TestAProbeThatIsGivenUpLeavesTheTurnToTheNext(t *testing.T) {
 	}
 }
 
-// One tenant asks what takes too long, many times at once, and another gets an answer meanwhile: the provider is well.
+// One tenant sends many slow queries at once, and another gets an answer meanwhile: the provider is healthy.
 func TestSlowQueriesOfOneDoNotRestAProviderThatAnswersOthers(t *testing.T) {
 	t.Parallel()
 	b := newBench()

@@ -15,16 +15,16 @@ import (
 	"github.com/prometheus/client_golang/api"
 )
 
-// userAgent is how we show up in the logs of providers.
+// userAgent identifies Sluice in the logs of providers.
 const userAgent = "sluice-analyzer"
 
-// caller carries requests of client_golang's API to one provider, and lets only answers through that its decoder should see.
+// caller sends requests of client_golang's API to one provider. It passes on only answers that the decoder of client_golang should read.
 type caller struct {
 	target *provider
 	http   *http.Client
-	// text is the answer, if it was one that client_golang does not read.
+	// text is the answer if it has a type that client_golang does not read.
 	text *Answer
-	// partial says that data is missing in the answer. client_golang does not read that either.
+	// partial says that the answer lacks data. client_golang does not read that either.
 	partial bool
 }
 
@@ -34,14 +34,14 @@ func newCaller(target *provider, transport http.RoundTripper) *caller {
 	return &caller{target: target, http: &http.Client{Transport: transport, CheckRedirect: noRedirect}}
 }
 
-// URL is that of an endpoint of the API; those that we use have no parameters in their paths.
+// URL returns the URL of an endpoint of the API. The endpoints that Sluice uses have no parameters in their paths.
 func (c *caller) URL(endpoint string, _ map[string]string) *url.URL {
 	u := *c.target.base
 	u.Path, u.RawPath = path.Join("/", u.Path, endpoint), ""
 	return &u
 }
 
-// Do returns a response only with an answer of Prometheus, or for client_golang to ask again by GET where POST is not allowed.
+// Do returns a response only for an answer of Prometheus, or for a status with which client_golang retries by GET where POST is not allowed.
 func (c *caller) Do(ctx context.Context, request *http.Request) (*http.Response, []byte, error) {
 	request = request.WithContext(ctx)
 	maps.Copy(request.Header, c.target.header)
@@ -83,7 +83,7 @@ func mayAskByGet(request *http.Request, response *http.Response) bool {
 	return false
 }
 
-// checkStatus is what the status alone says.
+// checkStatus returns the error that the status alone implies.
 func (c *caller) checkStatus(response *http.Response) error {
 	code, status := response.StatusCode, http.StatusText(response.StatusCode)
 	switch {
@@ -98,7 +98,7 @@ func (c *caller) checkStatus(response *http.Response) error {
 	return nil
 }
 
-// redirectTarget shows a target of a redirect without its parameters, which may hold secrets.
+// redirectTarget returns the target of a redirect without its parameters, which may hold secrets.
 func redirectTarget(response *http.Response) string {
 	location, err := response.Location()
 	if err != nil {
@@ -107,7 +107,7 @@ func redirectTarget(response *http.Response) string {
 	return quoteText(location.Scheme + "://" + location.Host + location.Path)
 }
 
-// checkBody is what a body says that is none of a query that was carried out, or refused for its own fault.
+// checkBody returns the error for a body that is not an answer of Prometheus: neither a result nor a refusal of the query.
 func (c *caller) checkBody(response *http.Response, body []byte) error {
 	kind := response.Header.Get("Content-Type")
 	code := response.StatusCode

@@ -18,28 +18,28 @@ const (
 	DefaultTimeout      = 10 * time.Second
 	MaxTimeout          = time.Minute
 	DefaultPerNamespace = 8
-	// MaxBody is how long an answer may be, in bytes, after decompression.
+	// MaxBody is the longest answer that the client accepts, in bytes, after decompression.
 	MaxBody = 1 << 20
 )
 
-// Options say how a Client works. The zero value allows Services of the cluster.
+// Options configure a Client. The zero value allows Services of the cluster.
 type Options struct {
-	// Hosts may be called.
+	// Hosts are the hosts that may be called.
 	Hosts Hosts
-	// PerNamespace is how many queries of one namespace run at once; 0 means DefaultPerNamespace.
+	// PerNamespace is the number of queries of one namespace that run at once; 0 means DefaultPerNamespace.
 	PerNamespace int
-	// Notify is told, once each, when a provider has failed often enough to be left alone for a while, and when it answers again. It must return at
-	// once and not call the Client. May be nil.
+	// Notify is called once when the breaker of a provider opens, and once when the provider answers again. It must return at once and not call the
+	// Client. May be nil.
 	Notify func(Notice)
 	// Metrics may be nil.
 	Metrics *Metrics
 	// Logger may be nil.
 	Logger *slog.Logger
-	// Resolver looks up hosts; nil is that of the system.
+	// Resolver looks up hosts; nil means the resolver of the system.
 	Resolver *net.Resolver
 }
 
-// Client asks providers. It is safe for concurrent use.
+// Client queries providers. It is safe for concurrent use.
 type Client struct {
 	hosts      Hosts
 	limits     *namespaceLimits
@@ -51,26 +51,26 @@ type Client struct {
 
 // Request is one query.
 type Request struct {
-	// Namespace is the one whose turn it takes.
+	// Namespace is the namespace whose limit the query counts against.
 	Namespace string
 	Provider  Provider
 	// Query is PromQL.
 	Query string
-	// At is the time of an instant query; zero is the provider's now. Unused with Range.
+	// At is the time of an instant query; zero means the provider's current time. Unused with Range.
 	At time.Time
 	// Range makes it a range query.
 	Range *Range
-	// Timeout bounds the whole, from the call to the result; 0 means DefaultTimeout, and more than MaxTimeout means that.
+	// Timeout bounds the whole call; 0 means DefaultTimeout, and a value above MaxTimeout means MaxTimeout.
 	Timeout time.Duration
 }
 
-// Range is from Start to End, both included, in steps.
+// Range is a time range from Start to End, both included, in steps.
 type Range struct {
 	Start, End time.Time
 	Step       time.Duration
 }
 
-// New makes a client; Close it in the end.
+// New makes a client; the caller must Close it.
 func New(o Options) *Client {
 	if o.PerNamespace <= 0 {
 		o.PerNamespace = DefaultPerNamespace
@@ -101,10 +101,10 @@ func New(o Options) *Client {
 	}
 }
 
-// Close gives up idle connections. Queries must have ended.
+// Close closes idle connections. All queries must have ended.
 func (c *Client) Close() { c.transports.closeAll() }
 
-// Query asks once, without trying again. The error is always an *Error.
+// Query sends one query, without retries. The error is always an *Error.
 func (c *Client) Query(ctx context.Context, r Request) (Answer, error) {
 	began := time.Now()
 	answer, err := c.queryProvider(ctx, r)
@@ -157,7 +157,7 @@ func newRestedError(target *provider, err error) *Error {
 		why.since.UTC().Format(time.RFC3339), why.until.UTC().Format(time.RFC3339), why.reason)
 }
 
-// callProvider survives whatever an answer does to the decoder.
+// callProvider turns a panic of the decoder into an error.
 func (c *Client) callProvider(ctx context.Context, target *provider, transport http.RoundTripper, r Request) (answer Answer, err error) {
 	defer func() {
 		if caught := recover(); caught != nil {
@@ -169,7 +169,7 @@ func (c *Client) callProvider(ctx context.Context, target *provider, transport h
 	api := v1.NewAPI(call)
 	var options []v1.Option
 	if deadline, ok := ctx.Deadline(); ok {
-		// So that Prometheus does not go on when nobody waits any more. It reads no fractions of a second.
+		// The parameter stops Prometheus when the caller no longer waits. Prometheus reads no fractions of a second.
 		options = append(options, v1.WithTimeout(time.Until(deadline).Truncate(time.Second)+time.Second))
 	}
 	var value model.Value
@@ -195,5 +195,5 @@ func (c *Client) callProvider(ctx context.Context, target *provider, transport h
 	return answer, nil
 }
 
-// noRedirect hands the redirect over as the answer.
+// noRedirect returns the redirect itself as the answer.
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// dialTimeout bounds the way to a provider, so that the error says that it was the way.
+// dialTimeout bounds the connection to a provider, so that the error names the connection as the cause.
 const dialTimeout = 5 * time.Second
 
-// dialer connects to allowed providers. The address is checked after the name is resolved, for each address that is tried: a name may
-// mean something else each time it is asked for.
+// dialer connects to allowed providers. It checks each address after the resolution of the name, because a name may resolve to another address each
+// time.
 type dialer struct {
 	hosts    Hosts
 	resolver *net.Resolver

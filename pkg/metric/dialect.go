@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// promQLInfo and promQLWarning begin the texts of Prometheus's annotations (its package util/annotations).
+// promQLInfo and promQLWarning are the prefixes of Prometheus's annotations (its package util/annotations).
 const (
 	promQLInfo    = "PromQL info: "
 	promQLWarning = "PromQL warning: "
 )
 
 var (
-	// thanosFrame is what a Thanos querier in distributed mode writes before the texts of another querier.
+	// thanosFrame is the text that a Thanos querier in distributed mode writes before the texts of another querier.
 	thanosFrame = regexp.MustCompile(`^remote query warning \([^()]*\): `)
 	quotedText  = regexp.MustCompile(`"(\\.|[^"\\])*"`)
 	// infoClauses are the parts of Prometheus's infos that begin with a comma, without what they quote.
@@ -28,7 +28,7 @@ var (
 	)
 )
 
-// sortTexts tells remarks about a query from warnings about its answer. Prometheus 2.48 to 2.53 and Thanos write both into the field warnings.
+// sortTexts separates remarks about a query from warnings about its answer. Prometheus 2.48 to 2.53 and Thanos write both into the field warnings.
 func sortTexts(warnings, infos []string) (warned, remarked []string) {
 	for _, text := range warnings {
 		if isRemark(text) {
@@ -47,18 +47,18 @@ func sortTexts(warnings, infos []string) (warned, remarked []string) {
 	return warned, remarked
 }
 
-// isRemark reports whether a text of the field warnings is one info of Prometheus and nothing else. In distributed mode, Thanos joins the texts of
-// another querier with commas to one text, and one of them may say that a store is away. Outside of its quotes, an info has no other comma than those
-// of infoClauses.
+// isRemark reports whether a text of the field warnings is exactly one info of Prometheus. In distributed mode, Thanos joins the texts of another
+// querier with commas to one text, and one of them may say that a store is away. Outside its quotes, an info has no commas except in the clauses of
+// infoClauses.
 func isRemark(text string) bool {
 	info, ok := strings.CutPrefix(thanosFrame.ReplaceAllString(text, ""), promQLInfo)
 	return ok && !strings.Contains(infoClauses.Replace(quotedText.ReplaceAllString(info, "")), ",")
 }
 
-// partialText is the warning about an answer of VictoriaMetrics that lacks data. vmselect says so in a field of its own, beside status and data.
+// partialText is the warning about an answer of VictoriaMetrics that lacks data. vmselect says so in a field of its own, next to status and data.
 const partialText = "isPartial: some of its storage nodes did not answer"
 
-// isPartial reports whether a provider says, outside of its warnings, that data is missing in an answer.
+// isPartial reports whether an answer says, outside its warnings, that it lacks data.
 func isPartial(body []byte) bool {
 	if !bytes.Contains(body, []byte(`"isPartial"`)) {
 		return false

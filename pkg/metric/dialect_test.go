@@ -11,10 +11,10 @@ import (
 	"sluice.dev/sluice/pkg/metric"
 )
 
-// testdata/answers/README.md says where the answers come from.
+// testdata/answers/README.md names the sources of the answers.
 func TestTheDialectsOfProvidersAreUnderstood(t *testing.T) {
 	t.Parallel()
-	// counts is how many texts are warnings, which let an answer not be judged, and how many are remarks.
+	// counts has the number of warnings, with which an answer is not judged, and the number of remarks.
 	type counts struct{ warnings, remarks int }
 	want := map[string]counts{
 		"cortex-1.21.1/partial.json":                         {1, 0},
@@ -58,10 +58,10 @@ func TestTheDialectsOfProvidersAreUnderstood(t *testing.T) {
 	}
 }
 
-// failures are answers to queries that failed, by the code of HTTP that each came with.
+// failures are answers to queries that failed, each with its HTTP status code.
 var failures = map[string]int{"mimir-2.4.0/blocks-away.json": 500}
 
-// A query that fails is no measurement, also where a proxy makes another code of HTTP of it.
+// A query that fails is not a measurement, even if a proxy changes the HTTP status code.
 func TestAQueryThatAProviderFailsIsNotJudged(t *testing.T) {
 	t.Parallel()
 	for file, code := range failures {
@@ -89,7 +89,7 @@ func name(t *testing.T, file string) string {
 	return name
 }
 
-// The texts are those of Prometheus's package util/annotations, in the field warnings, where Prometheus 2.48 to 2.53 and Thanos write them.
+// The texts come from Prometheus's package util/annotations. Prometheus 2.48 to 2.53 and Thanos write them into the field warnings.
 func TestARemarkIsOneInfoAndNothingElse(t *testing.T) {
 	t.Parallel()
 	for text, remark := range map[string]bool{

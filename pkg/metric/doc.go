@@ -1,5 +1,6 @@
-// Package metric asks Prometheus, on behalf of people who choose the address and the query themselves. It measures and does not
-// judge: what an answer means for a release is the matter of package analysis, and reading Secrets is the caller's. Its one
-// invariant: whatever a provider does, a query ends by its deadline, with a result or with an *Error, after having kept at most
-// MaxBody bytes, and without a connection to anywhere that the operator has not allowed.
+// Package metric queries Prometheus on behalf of users who choose the address and the query. It measures and does not judge: package analysis judges
+// the answer, and the caller reads Secrets.
+//
+// Its one invariant holds for any behaviour of a provider. A query ends by its deadline, with a result or with an *Error. It keeps at most MaxBody
+// bytes, and connects only to hosts that the operator has allowed.
 package metric

@@ -5,62 +5,62 @@ import (
 	"fmt"
 )
 
-// Outcome is how a query ended, the label of sluice_metric_queries_total.
+// Outcome is the way a query ended, and the label of sluice_metric_queries_total.
 type Outcome string
 
 // Values of Outcome. Answered is the only one without an *Error.
 const (
 	Answered Outcome = "answered"
-	// NotAllowed: the address is none that the operator lets us call, or is no address; nothing was sent.
+	// NotAllowed: the operator does not allow the address, or it is malformed; nothing was sent.
 	NotAllowed Outcome = "not_allowed"
-	// BadSecret: the Secret, or a header, cannot be used as it is; nothing was sent.
+	// BadSecret: the Secret or a header cannot be used; nothing was sent.
 	BadSecret Outcome = "bad_secret"
-	// Unreachable: there was no connection.
+	// Unreachable: the connection failed.
 	Unreachable Outcome = "unreachable"
-	// BadTLS: the provider and we do not trust each other, or one of us speaks no TLS.
+	// BadTLS: the provider and Sluice do not trust each other, or one of them does not speak TLS.
 	BadTLS Outcome = "bad_tls"
-	// Unauthorized: the provider wants other credentials.
+	// Unauthorized: the provider refuses the credentials.
 	Unauthorized Outcome = "unauthorized"
-	// Redirected: the provider sent us elsewhere, and we did not go.
+	// Redirected: the provider answered with a redirect, which Sluice does not follow.
 	Redirected Outcome = "redirected"
-	// Late: no whole answer came in time, or no turn.
+	// Late: the whole answer did not come in time, or other queries of the namespace took all slots.
 	Late Outcome = "late"
 	// TooLarge: the answer is longer than MaxBody.
 	TooLarge Outcome = "too_large"
-	// NotPrometheus: what answered is something else, such as a page for people.
+	// NotPrometheus: another server answered, for example with an HTML page.
 	NotPrometheus Outcome = "not_prometheus"
-	// BadQuery: Prometheus cannot read the query.
+	// BadQuery: Prometheus cannot parse the query.
 	BadQuery Outcome = "bad_query"
-	// QueryFailed: Prometheus read the query and could not carry it out.
+	// QueryFailed: Prometheus parsed the query and could not carry it out.
 	QueryFailed Outcome = "query_failed"
-	// ProviderFailed: the provider says that it has trouble of its own.
+	// ProviderFailed: the provider reported an internal failure.
 	ProviderFailed Outcome = "provider_failed"
-	// Throttled: the provider has a limit for us, and we are beyond it.
+	// Throttled: the provider has a rate limit, and Sluice exceeded it.
 	Throttled Outcome = "throttled"
-	// Rested: nothing was sent, because the provider has failed time and again and is given a pause.
+	// Rested: nothing was sent, because the breaker of the provider is open after repeated failures.
 	Rested Outcome = "rested"
-	// Panicked: our own code failed on the answer.
+	// Panicked: Sluice's own code panicked on the answer.
 	Panicked Outcome = "panicked"
 	// Ended: the caller gave up.
 	Ended Outcome = "ended"
 )
 
-// Error says why a query has no result. Its text is for the people who wrote the query: full sentences with what to do next.
+// Error says why a query has no result. Its text is for the authors of the query: full sentences that say what to do next.
 type Error struct {
 	Outcome Outcome
-	// Address is the provider as it was given.
+	// Address is the provider's address as the template gives it.
 	Address string
 	text    string
 	cause   error
 }
 
-// Error is the text.
+// Error returns the text.
 func (e *Error) Error() string { return e.text }
 
-// Unwrap is the error of the network or of a decoder, if there is one.
+// Unwrap returns the error of the network or of a decoder, if there is one.
 func (e *Error) Unwrap() error { return e.cause }
 
-// OutcomeOf is the outcome of a query that returned err.
+// OutcomeOf returns the outcome of a query that returned err.
 func OutcomeOf(err error) Outcome {
 	if err == nil {
 		return Answered
@@ -71,16 +71,16 @@ func OutcomeOf(err error) Outcome {
 	return ProviderFailed
 }
 
-// newError makes an error out of a format that starts in the middle of "Prometheus at ADDRESS ...".
+// newError makes an error from a format that continues the sentence "Prometheus at ADDRESS ...".
 func newError(outcome Outcome, address string, cause error, format string, args ...any) *Error {
 	return &Error{Outcome: outcome, Address: address, cause: cause,
 		text: "Prometheus at " + quoteText(address) + " " + fmt.Sprintf(format, args...)}
 }
 
-// shown is how much of what others wrote we repeat.
+// shown is the longest part of a foreign text that Sluice repeats, in bytes.
 const shown = 200
 
-// quoteText makes text of others safe to show: one line, of bounded length.
+// quoteText makes foreign text safe to show: one line, of bounded length.
 func quoteText(text string) string {
 	if len(text) > shown {
 		text = text[:shown] + "..."

@@ -12,7 +12,7 @@ import (
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
 )
 
-// explainError makes an *Error of whatever ended a query.
+// explainError makes an *Error of any error that ended a query.
 func explainError(ctx context.Context, target *provider, err error) *Error {
 	if known, ok := errors.AsType[*Error](err); ok {
 		return known
@@ -48,7 +48,7 @@ func explainConnection(target *provider, err error) *Error {
 		return newError(BadTLS, target.address, err, "cannot be spoken to safely: %s. Put the authority that signs its certificate into the Secret as ca.crt, a certificate for us as tls.crt and tls.key, or correct http or https in the address.", why)
 	}
 	if request, ok := errors.AsType[*url.Error](err); ok {
-		err = request.Err // without the URL, which people know
+		err = request.Err // without the URL, which the user knows
 	}
 	var why string
 	if lookup, ok := errors.AsType[*net.DNSError](err); ok {
@@ -61,7 +61,7 @@ func explainConnection(target *provider, err error) *Error {
 	return newError(Unreachable, target.address, err, "cannot be reached: %s. Check the address in the template, and that the Service has endpoints.", strings.TrimSuffix(why, "."))
 }
 
-// tlsProblem is what went wrong with TLS, if it was that.
+// tlsProblem returns the TLS failure in an error; "" for other errors.
 func tlsProblem(err error) string {
 	if bad, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return bad.Err.Error()
@@ -75,7 +75,7 @@ func tlsProblem(err error) string {
 	if bad, ok := errors.AsType[tls.RecordHeaderError](err); ok {
 		return bad.Msg
 	}
-	// net/http turns a plain answer to a handshake into a text; alerts of the other side come as a net.OpError of this name.
+	// net/http reports a plain answer to a handshake only as a text. TLS alerts of the other side come as a net.OpError of this name.
 	for _, sign := range []string{"server gave HTTP response to HTTPS client", "remote error: tls:", "tls: "} {
 		if strings.Contains(err.Error(), sign) {
 			return strings.TrimSpace(err.Error()[strings.LastIndex(err.Error(), sign):])

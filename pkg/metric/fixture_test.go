@@ -15,7 +15,7 @@ import (
 // one is an answer of Prometheus.
 const one = `{"status":"success","data":{"resultType":"scalar","result":[1,"1"]}}`
 
-// client asks servers of this machine, and counts into registry.
+// client calls servers of this machine, and registers its metrics with registry.
 func client(t *testing.T, change func(*metric.Options)) (*metric.Client, *prometheus.Registry) {
 	t.Helper()
 	registry := prometheus.NewRegistry()
@@ -56,7 +56,7 @@ func says(status int, kind, body string) http.HandlerFunc {
 	}
 }
 
-// dialer goes to one address, whatever is asked for.
+// dialer connects to one address for every request.
 func dialer(address string) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, _ string) (net.Conn, error) {
 		var way net.Dialer
@@ -64,7 +64,7 @@ func dialer(address string) func(context.Context, string, string) (net.Conn, err
 	}
 }
 
-// series is how many series a family of metrics has.
+// series returns the number of series of a family of metrics.
 func series(t *testing.T, registry *prometheus.Registry, name string) int {
 	t.Helper()
 	families, err := registry.Gather()

@@ -12,7 +12,7 @@ import (
 	"sluice.dev/sluice/pkg/analysis"
 )
 
-// answers is the network: each request gets the same answer.
+// answers replaces the network: each request gets the same answer.
 type answers struct {
 	status int
 	kind   string
@@ -31,7 +31,7 @@ func aTarget() *provider {
 	return &provider{address: "http://prometheus.monitoring.svc", base: &url.URL{Scheme: "http", Host: "prometheus.monitoring.svc"}, header: http.Header{}}
 }
 
-// FuzzAnswer holds that every answer becomes a result of a known form or an error with a short text, and that nothing panics.
+// FuzzAnswer checks that every answer becomes a result of a known form or an error with a short text, without a panic.
 func FuzzAnswer(f *testing.F) {
 	const asJSON = "application/json"
 	for _, result := range []string{

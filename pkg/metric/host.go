@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// Services is the entry of an allow-list that stands for the Services of the cluster: NAME.NAMESPACE.svc,
-// NAME.NAMESPACE.svc.cluster.local and NAME.NAMESPACE, which is asked for as NAME.NAMESPACE.svc.
+// Services is the entry of an allow-list for all Services of the cluster: NAME.NAMESPACE.svc, NAME.NAMESPACE.svc.cluster.local and NAME.NAMESPACE,
+// which is looked up as NAME.NAMESPACE.svc.
 const Services = "services"
 
-// Hosts says which providers may be called. The zero value allows Services only.
+// Hosts are the hosts of the providers that may be called. The zero value allows Services only.
 type Hosts struct{ rules []hostRule }
 
 // hostRule allows a host, or the hosts below it, on one port or on all.
@@ -22,15 +22,15 @@ type hostRule struct {
 
 // hostPermit is an allowed host.
 type hostPermit struct {
-	// dial is the name to look up instead of the host.
+	// dial is the name to look up in place of the host.
 	dial string
 	// loopback says that the operator named an address of this machine.
 	loopback bool
 }
 
-// ParseHosts reads an allow-list. An entry is a host or an IP address, with or without a port; "*.SUFFIX", which means every name
-// below SUFFIX; "*", which means every name and address; or Services. No entry ever allows link-local addresses and those at which clouds tell
-// machines their secrets; loopback addresses are allowed only if named themselves, or as localhost.
+// ParseHosts reads an allow-list. An entry is a host or an IP address, with or without a port. "*.SUFFIX" means every name below SUFFIX, and "*"
+// means every name and address. Services is an entry, too. No entry ever allows link-local addresses, or those at which clouds give machines their
+// secrets. Loopback addresses are allowed only if an entry names them, or localhost.
 func ParseHosts(entries []string) (Hosts, error) {
 	var hosts Hosts
 	for _, entry := range entries {
@@ -68,7 +68,7 @@ func parseHostRule(entry string) (hostRule, error) {
 	return rule, nil
 }
 
-// allowHost is whether a host in lower case may be called on a port, and how.
+// allowHost reports whether a host in lower case may be called on a port, and how to call it.
 func (h Hosts) allowHost(host, port string) (hostPermit, bool) {
 	host = strings.TrimSuffix(host, ".")
 	rules := h.rules
@@ -97,7 +97,7 @@ func (h Hosts) allowHost(host, port string) (hostPermit, bool) {
 	return found, ok
 }
 
-// serviceName is the name of a Service to look up. NAME.NAMESPACE gets its third label: without it example.com would be a Service.
+// serviceName returns the name of a Service to look up. NAME.NAMESPACE gets its third label, because otherwise example.com would be a Service.
 func serviceName(host string) (string, bool) {
 	name := strings.TrimSuffix(host, ".cluster.local")
 	labels := strings.Split(name, ".")
@@ -118,7 +118,7 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && address.Unmap().IsLoopback()
 }
 
-// isName is whether text is a DNS name in lower case and no IP address in any spelling that a resolver might know.
+// isName reports whether text is a DNS name in lower case, and not an IP address in a spelling that a resolver might accept.
 func isName(text string) bool {
 	labels := strings.Split(text, ".")
 	for _, label := range labels {

@@ -11,7 +11,7 @@ import (
 	"sluice.dev/sluice/pkg/metric"
 )
 
-// Nothing listens at the addresses that are allowed, or nothing has such a name: what counts is whether a call is tried.
+// No server listens at the allowed addresses, or the name does not exist: the test only checks whether a call is attempted.
 func TestOnlyHostsThatAreAllowedAreCalled(t *testing.T) {
 	t.Parallel()
 	nowhere := names(t)
@@ -98,7 +98,7 @@ func TestAnAllowListWithMistakesIsRefused(t *testing.T) {
 	}
 }
 
-// What a name means is checked when it is looked up for a connection, each time: it may mean something else than a moment ago.
+// The client checks the address of a name at each connection, because the name may resolve to another address each time.
 func TestANameThatMeansAForbiddenAddressIsNotCalled(t *testing.T) {
 	t.Parallel()
 	cases := map[string]string{
@@ -126,10 +126,10 @@ func TestANameThatMeansAForbiddenAddressIsNotCalled(t *testing.T) {
 	}
 }
 
-// Without its third label the name would be looked up in the world when it is no Service.
+// Without its third label the resolver would look the name up outside the cluster.
 func TestNameAndNamespaceAreLookedUpAsAService(t *testing.T) {
 	t.Parallel()
-	// The one name that is known leads to where nobody may go, which shows that it was found.
+	// The only known name resolves to a forbidden address, which shows that the client looked it up.
 	here := namesBut(t, "prometheus.monitoring.svc.", netip.MustParseAddr("127.0.0.1"))
 	c, _ := client(t, func(o *metric.Options) { o.Hosts, o.Resolver = metric.Hosts{}, here })
 	for _, address := range []string{"http://prometheus.monitoring:9090", "http://prometheus.monitoring.svc:9090"} {
@@ -139,13 +139,13 @@ func TestNameAndNamespaceAreLookedUpAsAService(t *testing.T) {
 	}
 }
 
-// names answers every question for a name with the addresses, by a DNS server of its own; without any, no name exists.
+// names is a DNS server that answers every name with the addresses; without addresses, no name exists.
 func names(t *testing.T, addresses ...netip.Addr) *net.Resolver {
 	t.Helper()
 	return namesBut(t, "", addresses...)
 }
 
-// namesBut knows only one name, if that is not empty.
+// namesBut knows only one name, unless that name is empty.
 func namesBut(t *testing.T, only string, addresses ...netip.Addr) *net.Resolver {
 	t.Helper()
 	server, err := net.ListenPacket("udp", "127.0.0.1:0")

@@ -17,7 +17,7 @@ import (
 	"sluice.dev/sluice/test/ports"
 )
 
-// Every text says what to do next, and ADDRESS stands for the provider.
+// Every text says what to do next; ADDRESS stands for the provider.
 func TestWhateverAProviderDoesThePeopleLearnWhatToDo(t *testing.T) {
 	t.Parallel()
 	const asJSON = "application/json"
@@ -157,7 +157,7 @@ func TestAProviderThatTakesNoPOSTIsAskedByGET(t *testing.T) {
 	}
 }
 
-// The body has no end, so that only the cap can end it.
+// The body has no end, so only the limit can end it.
 func TestOfABodyWithoutEndLittleIsRead(t *testing.T) {
 	t.Parallel()
 	var sent atomic.Int64
@@ -180,7 +180,7 @@ func TestOfABodyWithoutEndLittleIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-over
-	// The rest lies in the buffers of the two sockets.
+	// The other bytes lie in the buffers of the two sockets.
 	if sent.Load() > 32<<20 {
 		t.Errorf("%d MiB were sent before the connection was closed", sent.Load()>>20)
 	}
@@ -241,7 +241,7 @@ func TestACallerThatGivesUpIsNoTroubleOfTheProvider(t *testing.T) {
 	}
 }
 
-// stalling serves answers that begin and do not go on until let is called.
+// stalling serves answers that begin and stop until the test calls let.
 func stalling(t *testing.T, begin func(http.ResponseWriter)) (server *httptest.Server, let func()) {
 	t.Helper()
 	gate := make(chan struct{})

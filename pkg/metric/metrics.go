@@ -6,14 +6,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metrics are the figures of a Client.
+// Metrics are the Prometheus metrics of a Client.
 type Metrics struct {
 	queries *prometheus.CounterVec
 	seconds prometheus.Histogram
 	breaker *prometheus.GaugeVec
 }
 
-// NewMetrics registers the figures; nil means that nobody reads them. It panics if they are registered already.
+// NewMetrics registers the metrics; with nil it registers none. It panics if they are registered already.
 func NewMetrics(r prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		queries: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -29,7 +29,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	}
 	for _, outcome := range []Outcome{Answered, NotAllowed, BadSecret, Unreachable, BadTLS, Unauthorized, Redirected, Late, TooLarge,
 		NotPrometheus, BadQuery, QueryFailed, ProviderFailed, Throttled, Rested, Panicked, Ended} {
-		m.queries.WithLabelValues(string(outcome)) // there from the start, so that a rate has a beginning
+		m.queries.WithLabelValues(string(outcome)) // created at the start, so that a rate has a beginning
 	}
 	if r != nil {
 		r.MustRegister(m.queries, m.seconds, m.breaker)
@@ -42,7 +42,7 @@ func (m *Metrics) observeQuery(outcome Outcome, d time.Duration) {
 	m.seconds.Observe(d.Seconds())
 }
 
-// setBreakerOpen keeps series of providers that are down only: their names are chosen by others.
+// setBreakerOpen keeps series only of providers that are down, because tenants choose the names.
 func (m *Metrics) setBreakerOpen(provider string, down bool) {
 	if down {
 		m.breaker.WithLabelValues(provider).Set(1)

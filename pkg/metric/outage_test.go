@@ -12,7 +12,8 @@ import (
 	"sluice.dev/sluice/pkg/metric"
 )
 
-// A provider fails for a hundred releases at once: one notice. It answers again: one notice, and nobody has to do anything.
+// A provider fails for a hundred releases at once, and the client sends one notice. The provider answers again, and the client sends one notice. No
+// user has to act.
 func TestAnOutageAndItsEndAreToldOnce(t *testing.T) {
 	t.Parallel()
 	var well atomic.Bool
@@ -45,7 +46,7 @@ func TestAnOutageAndItsEndAreToldOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	// Those under way when the breaker opens end; a namespace has eight turns.
+	// Queries under way still reach the provider when the breaker opens; a namespace has eight slots.
 	if got := asked.Load(); got > 20 {
 		t.Errorf("a provider that fails was asked %d times", got)
 	}
@@ -57,7 +58,7 @@ func TestAnOutageAndItsEndAreToldOnce(t *testing.T) {
 		t.Errorf("%d providers are down, not one", got)
 	}
 	well.Store(true)
-	for err != nil { // until its rest of a second is over
+	for err != nil { // until its rest of one second is over
 		_, err = c.Query(t.Context(), at(server.URL))
 	}
 	if got := series(t, registry, "sluice_metric_provider_down"); got != 0 {

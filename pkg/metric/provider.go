@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// Keys of a Secret that are used; others are left alone.
+// The keys of a Secret that Sluice uses. It ignores others.
 const (
 	tokenKey        = "token"
 	userKey         = "username"
@@ -25,33 +25,33 @@ const (
 	headerKeyPrefix = "header."
 )
 
-// Provider is a Prometheus, or what speaks its HTTP API, as a template names it.
+// Provider is a Prometheus, or another server with its HTTP API, as a template names it.
 type Provider struct {
 	// Address is the base of the API: http or https, a host, perhaps a port and a path.
 	Address string
 	// Headers are sent with each query.
 	Headers map[string]string
-	// Secret is the data of a Secret, or nil: token (bearer); username and password; ca.crt (instead of the system's roots);
-	// tls.crt and tls.key (mutual TLS); header.NAME (a header whose value is not for everybody).
+	// Secret is the data of a Secret, or nil. Its keys are token (bearer); username and password; ca.crt (replaces the system's roots); tls.crt and
+	// tls.key (mutual TLS). The key header.NAME is a header with a secret value.
 	Secret map[string][]byte
 }
 
 // provider is a valid Provider.
 type provider struct {
-	// address is as it was given, for people; base is for requests.
+	// address is the given address, for messages; base is for requests.
 	address string
 	base    *url.URL
 	header  http.Header
 	secure  security
 }
 
-// security is how the connection is made; equal ones share connections.
+// security is the TLS configuration of the connection. Providers with the same digest share connections.
 type security struct {
 	digest [sha256.Size]byte
 	config *tls.Config
 }
 
-// breakerKey is what shares a breaker.
+// breakerKey identifies the breaker: addresses with the same key share one.
 func (p *provider) breakerKey() string {
 	return p.base.Scheme + "://" + p.base.Host + strings.TrimRight(p.base.Path, "/")
 }
@@ -85,7 +85,7 @@ func parseAddress(text string, hosts Hosts) (*url.URL, error) {
 		return refuse("the address names no host. Write one such as http://NAME.NAMESPACE.svc:9090.")
 	case base.User != nil:
 		base.User = nil
-		text = base.String() // it is shown to people
+		text = base.String() // messages show it
 		return refuse("the address holds a user name. Put username and password into a Secret and name that.")
 	case base.RawQuery != "" || base.Fragment != "" || base.ForceQuery:
 		return refuse("the address has something after its path. Leave out what follows ? or #.")
@@ -140,7 +140,7 @@ func (p *provider) setHeaders(given Provider) error {
 	return nil
 }
 
-// addHeader refuses what would change the request into another one. The error never holds the value.
+// addHeader refuses headers that would change the request into another one. The error never contains the value.
 func (p *provider) addHeader(name, value string) error {
 	name = textproto.CanonicalMIMEHeaderKey(name)
 	switch name {
@@ -161,7 +161,7 @@ func (p *provider) addHeader(name, value string) error {
 	return nil
 }
 
-// isToken is whether text can be the name of a header (RFC 9110, 5.6.2).
+// isToken reports whether text can be the name of a header (RFC 9110, 5.6.2).
 func isToken(text string) bool {
 	return text != "" && strings.Trim(strings.ToLower(text), "abcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-.^_`|~") == ""
 }

@@ -114,7 +114,7 @@ func TestTLSAndMutualTLS(t *testing.T) {
 		"https at a plain server":                    {strings.Replace(plain.URL, "http:", "https:", 1), nil, metric.BadTLS},
 		"http at a server of TLS":                    {strings.Replace(open.URL, "https:", "http:", 1), nil, metric.NotPrometheus},
 	}
-	// One client for all: certificates of one must not serve another.
+	// One client for all cases: the certificates of one must not serve another.
 	c, _ := client(t, nil)
 	for name, want := range cases {
 		request := at(want.address)
@@ -136,7 +136,7 @@ func serveTLS(t *testing.T, config *tls.Config) *httptest.Server {
 	return server
 }
 
-// selfSigned is a certificate for a client, which is its own authority.
+// selfSigned returns a client certificate that is its own authority.
 func selfSigned(t *testing.T) (certificate, key []byte) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -7,7 +7,8 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// namespaceLimits bound how many queries of a namespace run at once, first come, first served, so that nobody's slow queries keep others from asking.
+// namespaceLimits bound how many queries of a namespace run at once, first come, first served. So slow queries of one namespace do not delay the
+// queries of others.
 type namespaceLimits struct {
 	each int64
 
@@ -17,11 +18,11 @@ type namespaceLimits struct {
 
 type namespaceLimit struct {
 	free *semaphore.Weighted
-	// users are those that wait and those that run.
+	// users counts the waiting and the running queries.
 	users int
 }
 
-// acquireSlot waits for a turn; give must be called once, unless there is an error, which is that of ctx.
+// acquireSlot waits for a free slot of the namespace. The caller must call give once. The only error is the error of ctx; give is nil then.
 func (t *namespaceLimits) acquireSlot(ctx context.Context, namespace string) (give func(), err error) {
 	mine := t.joinNamespace(namespace)
 	if err := mine.free.Acquire(ctx, 1); err != nil {

@@ -14,7 +14,7 @@ import (
 	"sluice.dev/sluice/pkg/metric"
 )
 
-// Nine queries of a namespace that may run three at once keep neither their own order nor the other namespace from asking.
+// A namespace may run three queries at once, and starts nine. The others wait, and the queries of another namespace do not.
 func TestANamespaceHasItsTurnsAndTakesNobodyElses(t *testing.T) {
 	t.Parallel()
 	const limit, queries = 3, 9

@@ -7,8 +7,8 @@ import (
 	"sluice.dev/sluice/pkg/analysis"
 )
 
-// textAnswer is an answer of the type string, or nil. client_golang takes those for no answers at all, though a query that is nothing but
-// a text is a valid one; its author should learn that it is no measurement.
+// textAnswer returns an answer of the type string, or nil for other types. client_golang rejects such answers, although a query that is only a text
+// is valid. Its author should learn that it is not a measurement.
 func textAnswer(body []byte) *Answer {
 	if !bytes.Contains(body, []byte(`"string"`)) {
 		return nil

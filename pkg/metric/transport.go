@@ -8,15 +8,15 @@ import (
 )
 
 const (
-	// maxTransports bounds how many sets of certificates are kept with their connections.
+	// maxTransports bounds the number of cached certificate sets with their connections.
 	maxTransports  = 256
 	idleConns      = 16
 	idleTimeout    = 90 * time.Second
 	maxHeaderBytes = 64 << 10
 )
 
-// transports keep connections, apart for each set of certificates: a connection that was made with one tenant's key must not carry
-// another's query.
+// transports cache connections, separately for each set of certificates. A connection that was made with one tenant's key must not carry another
+// tenant's query.
 type transports struct {
 	dialer *dialer
 
@@ -44,7 +44,7 @@ func (t *transports) transportFor(s security, now time.Time) *http.Transport {
 
 func (t *transports) newTransport(s security) *http.Transport {
 	return &http.Transport{
-		// Without a proxy: it would reach what we refuse to call.
+		// No proxy: a proxy would reach forbidden addresses.
 		Proxy:                  nil,
 		DialContext:            t.dialer.dialAllowed,
 		TLSClientConfig:        s.config,
@@ -56,7 +56,8 @@ func (t *transports) newTransport(s security) *http.Transport {
 	}
 }
 
-// dropIdle drops what nobody used for a while, and the one used longest ago if there are still too many. Queries under way keep their connection.
+// dropIdle drops transports that have been idle for a while. If too many remain, it also drops the one with the oldest use. Queries under way keep
+// their connection.
 func (t *transports) dropIdle(now time.Time) {
 	var oldest [sha256.Size]byte
 	for digest, kept := range t.known {
