@@ -20,9 +20,9 @@ import (
 	"sluice.dev/sluice/pkg/hold"
 )
 
-// Names of what the webhook is installed as.
+// Names of the installed webhook.
 const (
-	// SecretName is the Secret of the authority that its watchers share, ServiceName the Service before them.
+	// SecretName is the Secret of the authority that the watchers of a cluster share. ServiceName is the Service in front of them.
 	SecretName, ServiceName = "sluice-webhook", "sluice-webhook"
 )
 
@@ -31,15 +31,15 @@ const (
 	keyKey         = "tls.key"
 	keyBundle      = "ca-bundle.crt"
 
-	// reconcileEvery is how often the authority is looked at. What one watcher renews the others use one look later, when every
-	// API server trusts it.
+	// reconcileEvery is the interval at which each watcher reconciles the authority. If one watcher renews it, the others use the new one an interval
+	// later, when every API server trusts it.
 	reconcileEvery = 10 * time.Minute
 	askTime        = 10 * time.Second
 )
 
-// Authority keeps an authority of its own in a Secret, which all watchers of the cluster share, and tells the webhook's
-// configuration to trust it. Each watcher signs its own certificate with it, which never leaves the process. The Secret and the
-// configuration are there before: this needs the right to change these two and nothing else.
+// Authority keeps a certificate authority in a Secret, and adds it to the trust bundle of the webhook's configuration. All watchers of the cluster
+// share the Secret. Each watcher signs its own certificate with the authority; the key of that certificate never leaves the process. The Secret and
+// the configuration must exist: the watcher needs the right to change these two objects and no others.
 type Authority struct {
 	client kubernetes.Interface
 	names  []string
@@ -48,17 +48,17 @@ type Authority struct {
 
 	mu      sync.Mutex
 	current *tls.Certificate
-	// signer is what the current certificate was signed by, seen the last authority that the configuration trusts.
+	// signer is the authority that signed the current certificate. lastTrusted is the last authority that the configuration trusts.
 	signer, lastTrusted string
 }
 
-// NewAuthority makes an Authority for the Service of the webhook and further names or addresses under which it is reached.
+// NewAuthority makes an Authority for the Service of the webhook. further are other names or addresses of the webhook.
 func NewAuthority(client kubernetes.Interface, log *slog.Logger, further ...string) *Authority {
 	host := ServiceName + "." + api.Namespace + ".svc"
 	return &Authority{client: client, log: log, now: time.Now, names: append([]string{host, host + ".cluster.local"}, further...)}
 }
 
-// CurrentCertificate is the certificate to serve with, or an error as long as there is none.
+// CurrentCertificate returns the certificate to serve with, or an error before there is one.
 func (a *Authority) CurrentCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -68,7 +68,7 @@ func (a *Authority) CurrentCertificate(*tls.ClientHelloInfo) (*tls.Certificate, 
 	return a.current, nil
 }
 
-// Run keeps authority, trust and certificate fit until ctx ends. What does not work is logged and tried again.
+// Run renews authority, trust and certificate until ctx ends. It logs errors and retries.
 func (a *Authority) Run(ctx context.Context) error {
 	for {
 		wait := reconcileEvery
@@ -86,7 +86,7 @@ func (a *Authority) Run(ctx context.Context) error {
 	}
 }
 
-// ReconcileOnce does what Run does, once.
+// ReconcileOnce does one round of Run.
 func (a *Authority) ReconcileOnce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*askTime)
 	defer cancel()
@@ -100,7 +100,7 @@ func (a *Authority) ReconcileOnce(ctx context.Context) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	fresh := a.current != nil && a.now().Before(renewalTime(a.current.Leaf))
-	// An authority that was just renewed is not yet known to every API server, so the certificate before it is used on.
+	// Some API servers may not yet trust an authority that was just renewed, so the watcher still uses the previous certificate.
 	newlySeen := a.lastTrusted != ours.serialNumber()
 	a.lastTrusted = ours.serialNumber()
 	if fresh && (a.signer == ours.serialNumber() || newlySeen) {
@@ -115,8 +115,8 @@ func (a *Authority) ReconcileOnce(ctx context.Context) error {
 	return nil
 }
 
-// ensureShared is the authority in the Secret and all that is trusted, renewed if it is time. Of two watchers that renew at once one wins
-// and the other one uses the winner's.
+// ensureShared returns the authority in the Secret and the trust bundle, and renews them when due. If two watchers renew at once, one wins and the
+// other one uses the winner's authority.
 func (a *Authority) ensureShared(ctx context.Context) (*signingAuthority, []byte, error) {
 	secrets := a.client.CoreV1().Secrets(api.Namespace)
 	for {
@@ -145,7 +145,7 @@ func (a *Authority) ensureShared(ctx context.Context) (*signingAuthority, []byte
 	}
 }
 
-// storeAuthority puts an authority into the Secret. What was trusted before is trusted on until it ends.
+// storeAuthority puts an authority into the Secret. Earlier authorities stay trusted until they expire.
 func (a *Authority) storeAuthority(secret *corev1.Secret, ours *signingAuthority) error {
 	certificate, key, err := ours.encodePEM()
 	if err != nil {
@@ -158,7 +158,7 @@ func (a *Authority) storeAuthority(secret *corev1.Secret, ours *signingAuthority
 	return nil
 }
 
-// ensureTrusted makes the API server trust the bundle in every webhook of the configuration.
+// ensureTrusted makes the API server trust the bundle for every webhook of the configuration.
 func (a *Authority) ensureTrusted(ctx context.Context, bundle []byte) error {
 	configurations := a.client.AdmissionregistrationV1().MutatingWebhookConfigurations()
 	live, err := configurations.Get(ctx, hold.WebhookName, metav1.GetOptions{})

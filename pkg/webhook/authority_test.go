@@ -41,7 +41,7 @@ func TestAnAuthorityIsSharedAndRenewedWithoutAGap(t *testing.T) {
 			t.Error("there is a certificate before anything was looked at")
 		}
 	}
-	// trusted says how many authorities are trusted, and that the certificates of both watchers are.
+	// trusted returns the number of trusted authorities, and checks that the API server trusts the certificates of both watchers.
 	trusted := func() int {
 		t.Helper()
 		live, err := client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(t.Context(), hold.WebhookName, metav1.GetOptions{})

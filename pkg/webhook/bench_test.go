@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// BenchmarkReview is one review, of a small workload and of one with as many annotations as an API server takes.
+// BenchmarkReview measures one review of a small workload, and of one with as many annotations as an API server accepts.
 func BenchmarkReview(b *testing.B) {
 	for _, n := range []int{3, 10000} {
 		b.Run(fmt.Sprintf("%d annotations", n), func(b *testing.B) {

@@ -18,11 +18,11 @@ import (
 const (
 	authorityLife   = 365 * 24 * time.Hour
 	certificateLife = 30 * 24 * time.Hour
-	// skew is how far clocks may be apart.
+	// skew is the largest tolerated difference between clocks.
 	skew = time.Hour
 )
 
-// renewalTime is when a certificate has lived two thirds of its life.
+// renewalTime is the time at which two thirds of a certificate's life have passed.
 func renewalTime(c *x509.Certificate) time.Time {
 	return c.NotBefore.Add(c.NotAfter.Sub(c.NotBefore) * 2 / 3)
 }
@@ -110,7 +110,7 @@ func readAuthority(certificate, key []byte) (*signingAuthority, error) {
 	return &signingAuthority{certificate: pair.Leaf, key: signer}, nil
 }
 
-// unexpiredCertificates are the certificates of a bundle that are valid still.
+// unexpiredCertificates returns the certificates of a bundle that are still valid.
 func unexpiredCertificates(bundle []byte, now time.Time) (kept []byte) {
 	for block, rest := pem.Decode(bundle); block != nil; block, rest = pem.Decode(rest) {
 		if c, err := x509.ParseCertificate(block.Bytes); err == nil && now.Before(c.NotAfter) {

@@ -9,8 +9,8 @@ import (
 	"sluice.dev/sluice/pkg/certwatch"
 )
 
-// Files are the certificate that somebody else keeps fit in a directory, as tls.crt and tls.key: cert-manager, by a Secret that is
-// mounted.
+// Files serves the certificate in a directory, in the files tls.crt and tls.key. Another controller renews it, such as cert-manager through a mounted
+// Secret.
 type Files struct{ *certwatch.Watcher }
 
 // NewFiles reads the directory once, to fail early.
@@ -24,7 +24,7 @@ func NewFiles(dir string, log *slog.Logger) (*Files, error) {
 	return &Files{watcher}, nil
 }
 
-// Run has nothing to do: the files are looked at when they are needed.
+// Run only waits, because the watcher reads the files at each handshake.
 func (f *Files) Run(ctx context.Context) error {
 	<-ctx.Done()
 	return nil

@@ -10,14 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// operation is one of a JSON patch (RFC 6902).
+// operation is one operation of a JSON patch (RFC 6902).
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
 	Value any    `json:"value,omitempty"`
 }
 
-// MarshalJSON writes the value of every operation but a removal, even where it is false or zero.
+// MarshalJSON writes the value of every operation except a removal, even a value of false or zero.
 func (o operation) MarshalJSON() ([]byte, error) {
 	fields := map[string]any{"op": o.Op, "path": o.Path}
 	if o.Op != "remove" {
@@ -26,7 +26,7 @@ func (o operation) MarshalJSON() ([]byte, error) {
 	return json.Marshal(fields)
 }
 
-// diffObjects appends what makes the second object of the first. Lists are replaced as a whole.
+// diffObjects appends the operations that turn the first object into the second. It replaces lists as a whole.
 func diffObjects(path string, from, to map[string]any, patch []operation) []operation {
 	for _, key := range slices.Sorted(maps.Keys(from)) {
 		if _, is := to[key]; !is {
@@ -53,8 +53,7 @@ func escapePointer(key string) string { return strings.NewReplacer("~", "~0", "/
 
 const managers = "/metadata/managedFields"
 
-// withRawManagers gives back the managers byte by byte as they were: an update that is stored as it was, but for the order of keys,
-// would still count as a change.
+// withRawManagers restores the managers byte by byte. The API server counts an update as a change even if only the order of keys differs.
 func withRawManagers(patch []operation, old []byte) ([]operation, error) {
 	for i := range patch {
 		if patch[i].Path != managers {

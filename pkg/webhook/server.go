@@ -18,7 +18,7 @@ const (
 	stopTime  = 5 * time.Second
 )
 
-// Certificates has the certificate to serve with. Run keeps it fit until ctx ends; Current is nil until there is one.
+// Certificates provides the certificate to serve with. Run renews it until ctx ends; CurrentCertificate returns an error before there is one.
 type Certificates interface {
 	Run(ctx context.Context) error
 	CurrentCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
@@ -32,7 +32,7 @@ type Server struct {
 	log          *slog.Logger
 }
 
-// Listen opens the address, given as host:port; port 0 takes a free one.
+// Listen opens the address, given as host:port; port 0 picks a free port.
 func Listen(address string, handler http.Handler, certificates Certificates, log *slog.Logger) (*Server, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -46,7 +46,7 @@ func Listen(address string, handler http.Handler, certificates Certificates, log
 	}}, nil
 }
 
-// Address is where it listens.
+// Address is the address on which the server listens.
 func (s *Server) Address() string { return s.listener.Addr().String() }
 
 // Ready returns nil once there is a certificate to serve with.
@@ -55,7 +55,7 @@ func (s *Server) Ready() error {
 	return err
 }
 
-// Run serves until ctx is done. Reviews under way are answered.
+// Run serves until ctx is done. It finishes reviews under way.
 func (s *Server) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -1,8 +1,8 @@
-// Package webhook asks pkg/hold, over the API server's admission webhooks, what an update of an adopted workload is stored as. It is
-// for clusters whose API server does not serve MutatingAdmissionPolicy; where that is served, nothing here is needed.
+// Package webhook asks pkg/hold for the object that the API server must store after an update of an adopted workload. The API server calls it as an
+// admission webhook. It is for clusters whose API server does not serve MutatingAdmissionPolicy; other clusters do not need it.
 //
-// It decides nothing itself, denies nothing, and writes nothing to workloads. Its one invariant: whatever it cannot read is an error
-// of the request and never a yes, so that the failurePolicy of the webhook's configuration is what counts.
+// The package decides nothing itself, denies nothing, and writes nothing to workloads. Its one invariant: it answers a request that it cannot read
+// with an error, and never permits it. So the failurePolicy of the webhook's configuration decides.
 package webhook
 
 import (
@@ -20,7 +20,7 @@ import (
 	"sluice.dev/sluice/pkg/hold"
 )
 
-// Path is where reviews are posted to.
+// Path is the path to which the API server posts reviews.
 const Path = "/hold"
 
 // maxBody bounds one review, which holds an object twice.
@@ -32,7 +32,7 @@ type Handler struct {
 	reviews *prometheus.CounterVec
 }
 
-// NewHandler makes a handler. Without a registerer nothing is counted.
+// NewHandler makes a handler. Without a registerer it counts nothing.
 func NewHandler(log *slog.Logger, r prometheus.Registerer) *Handler {
 	h := &Handler{log: log, reviews: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "sluice_webhook_reviews_total", Help: "Updates of workloads that the webhook was asked about, by what it answered.",
@@ -63,10 +63,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	h.reviews.WithLabelValues(what).Inc()
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(answer) // who asked is gone if this fails
+	_, _ = w.Write(answer) // if this fails, the API server has closed the connection
 }
 
-// answerReview answers a review. what is one word for it.
+// answerReview answers a review, and returns in what a word for the answer.
 func answerReview(body []byte) (answer []byte, what string, err error) {
 	var in admissionv1.AdmissionReview
 	if err := json.Unmarshal(body, &in); err != nil {
@@ -92,7 +92,7 @@ func answerReview(body []byte) (answer []byte, what string, err error) {
 	return answer, what, err
 }
 
-// decidePatch is the patch that makes of the request's object what is to be stored.
+// decidePatch returns the patch that turns the request's object into the object to store.
 func decidePatch(r *admissionv1.AdmissionRequest) ([]operation, error) {
 	if r.SubResource != "" || r.Operation != admissionv1.Update {
 		return nil, nil

@@ -84,7 +84,7 @@ func TestWhatCannotBeReadIsNeverAYes(t *testing.T) {
 	}
 }
 
-// What patches make of an object is compared by applying them, in test/hold; here is what only odd keys show.
+// test/hold compares patched objects. This test has only the odd keys that do not occur there.
 func TestADiffRemovesAddsAndEscapes(t *testing.T) {
 	t.Parallel()
 	from := map[string]any{"a/b": "1", "c~d": "2", "same": []any{"x"}, "list": []any{"x"}, "object": map[string]any{"in": int64(1)}}
