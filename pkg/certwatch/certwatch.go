@@ -1,5 +1,5 @@
-// Package certwatch reads the certificate of a server from two files, and reads it again after they change. It serves nothing and needs no restart of
-// who serves. Its invariant: while the files cannot be read, the last certificate that could be read counts.
+// Package certwatch reads the certificate of a server from two files, and reads it again after they change. It serves nothing, and the server needs
+// no restart. Its invariant: while it cannot read the files, the last readable certificate stays in use.
 package certwatch
 
 import (
@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Watcher holds the certificate of two files. It looks at them for each handshake, and starts no goroutine.
+// Watcher holds the certificate of two files. It checks their times at each handshake, and starts no goroutine.
 type Watcher struct {
 	certFile, keyFile string
 	warn              func(error)
@@ -19,7 +19,7 @@ type Watcher struct {
 	stamp [2]time.Time
 }
 
-// New reads the files once, to fail early. It calls warn for each handshake for which they have changed and cannot be read.
+// New reads the files once, to fail early. It calls warn at each handshake if the files have changed and it cannot read them.
 func New(certFile, keyFile string, warn func(error)) (*Watcher, error) {
 	w := &Watcher{certFile: certFile, keyFile: keyFile, warn: warn}
 	if _, err := w.CurrentCertificate(nil); err != nil {
@@ -28,7 +28,7 @@ func New(certFile, keyFile string, warn func(error)) (*Watcher, error) {
 	return w, nil
 }
 
-// CurrentCertificate is the certificate in the files. It fits [tls.Config.GetCertificate].
+// CurrentCertificate returns the certificate in the files. It fits [tls.Config.GetCertificate].
 func (w *Watcher) CurrentCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

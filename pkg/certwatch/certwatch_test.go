@@ -16,7 +16,7 @@ import (
 	"sluice.dev/sluice/pkg/certwatch"
 )
 
-// writeCertificate writes a certificate and its key, as if at a time.
+// writeCertificate writes a certificate and its key, and sets the time of the files.
 func writeCertificate(t *testing.T, certFile, keyFile string, at time.Time) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
