@@ -1,5 +1,5 @@
-// Package diff shows how an object differs from another one, as a unified diff of their YAML. It knows nothing of what the objects
-// are. Its one invariant: objects that are equal as JSON differ in no line.
+// Package diff compares two objects, and returns a unified diff of their YAML. It does not interpret the objects. Its one invariant: objects that are
+// equal as JSON differ in no line.
 package diff
 
 import (
@@ -10,8 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// CompareObjects is the unified diff of two objects under the names that they have in its head, nil when they are equal. A nil object is one that does
-// not exist.
+// CompareObjects returns the unified diff of two objects, with their names in its head; nil if they are equal. A nil object is an absent one.
 func CompareObjects(beforeName string, before map[string]any, afterName string, after map[string]any) ([]string, error) {
 	old, err := objectYAML(before)
 	if err != nil {
@@ -26,7 +25,7 @@ func CompareObjects(beforeName string, before map[string]any, afterName string, 
 		return nil, nil
 	}
 	lines := strings.Split(strings.TrimSuffix(all, "\n"), "\n")
-	return lines[1:], nil // without the command line that the package begins with
+	return lines[1:], nil // without the command line at its beginning
 }
 
 func objectYAML(object map[string]any) ([]byte, error) {
