@@ -1,5 +1,5 @@
-// Package health serves what operators ask a process: /healthz (it lives), /readyz (it can work) and /metrics (Prometheus).
-// It is not an API for users. It listens only where it is told to.
+// Package health serves the endpoints of a process for operators: /healthz (it lives), /readyz (it can work) and /metrics (Prometheus). It is not an
+// API for users. It listens only on the configured address.
 package health
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Check returns nil when one thing that a process needs is there, otherwise what is wrong.
+// Check returns nil if one dependency of a process is available, otherwise the problem.
 type Check func() error
 
 // Server answers on one address.
@@ -26,7 +26,7 @@ type Server struct {
 	log      *slog.Logger
 }
 
-// Listen opens the address, such as 127.0.0.1:0. Checks, by name, decide /readyz.
+// Listen opens the address, such as 127.0.0.1:0. The checks, by name, decide /readyz.
 func Listen(address string, gatherer prometheus.Gatherer, checks map[string]Check, log *slog.Logger) (*Server, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -42,7 +42,7 @@ func Listen(address string, gatherer prometheus.Gatherer, checks map[string]Chec
 	}, nil
 }
 
-// Address is where the server listens.
+// Address is the address on which the server listens.
 func (s *Server) Address() string { return s.listener.Addr().String() }
 
 // Run serves until ctx is done.
