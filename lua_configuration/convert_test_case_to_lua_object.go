@@ -1,8 +1,8 @@
 //go:build ignore
 
-// Command convert_test_case_to_lua_object writes <case>_obj.lua beside each test
-// case of the built-in scripts. Run it from the root of the repository or from
-// lua_configuration.
+// Command convert_test_case_to_lua_object writes <case>_obj.lua next to each
+// test case of the built-in scripts. Run it from the root of the repository or
+// from lua_configuration.
 package main
 
 import (

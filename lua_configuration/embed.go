@@ -1,9 +1,10 @@
-// Package luaconfiguration holds the built-in scripts that shape traffic
-// objects, and their test cases, so that every binary carries them. It is no
-// place for code: scripts are found and run by package script. Its one
-// invariant: what is embedded is exactly what lies in this directory as
-// <group>/<Kind>/trafficRouting.lua, capabilities.yaml and testdata/*.yaml, and
-// for Ingress classes trafficrouting_ingress/<class>.lua and the like.
+// Package luaconfiguration embeds the built-in scripts that shape traffic
+// objects, and their test cases, into every binary. It contains no other code:
+// package script finds and runs the scripts.
+//
+// Its one invariant: it embeds exactly the files of this directory at
+// <group>/<Kind>/trafficRouting.lua, capabilities.yaml and testdata/*.yaml. For
+// Ingress classes these are trafficrouting_ingress/<class>.lua and the like.
 package luaconfiguration
 
 import "embed"
