@@ -8,8 +8,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Scripts were written for the stock engine, but also for Lua; here the two
-// differ, and ours does as Lua 5.1 does.
+// OpenKruise's scripts run on the stock engine, but their authors also know Lua.
+// These are the places where the two differ, and where this engine does as Lua 5.1
+// does.
 func TestWhereTheStockEngineIsNotLua(t *testing.T) {
 	for name, c := range map[string]struct{ source, want string }{
 		"match of nothing is nil":            {`return select("#", ("a"):match("b"))`, "1"},
@@ -81,10 +82,10 @@ func FuzzPatternsAgree(f *testing.F) {
 			t.Skip()
 		}
 		if strings.Contains(p, "\x00") {
-			t.Skip() // ends a pattern in Lua 5.1, and not in the stock engine
+			t.Skip() // ends a pattern in Lua 5.1, but not in the stock engine
 		}
 		if strings.HasSuffix(strings.ReplaceAll(r, "%%", ""), "%") {
-			t.Skip() // a lone percent sign at the end means nothing
+			t.Skip() // a single percent sign at the end has no meaning
 		}
 		probe(t, patternProbe, map[string]any{"s": s, "p": p, "r": r, "i": int64(i % 30)})
 	})

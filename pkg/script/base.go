@@ -7,7 +7,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// maxValues bounds how many values a call may pass or return at once.
+// maxValues bounds the number of values that a call may pass or return at once.
 const maxValues = 250
 
 var baseFunctions = map[string]lua.LGFunction{
@@ -41,8 +41,8 @@ func baseError(L *lua.LState) int {
 	return 0
 }
 
-// basePcall does not catch the end of a budget. A caught error is dear, because
-// the engine writes a stack trace for it.
+// basePcall does not catch the end of a budget. A caught error has a high price,
+// because the engine writes a stack trace for it.
 func basePcall(L *lua.LState) int {
 	const price = 1000
 	r := runOf(L)
@@ -100,7 +100,8 @@ func baseSelect(L *lua.LState) int {
 	return max(0, n-i)
 }
 
-// baseToNumber reads what Lua reads: decimals, exponents and 0x, no infinities.
+// baseToNumber reads the same numbers as Lua: decimals, exponents and 0x, no
+// infinities.
 func baseToNumber(L *lua.LState) int {
 	base := L.OptInt(2, 10)
 	if base < 2 || base > 36 {
@@ -168,7 +169,7 @@ func baseUnpack(L *lua.LState) int {
 	if from > to {
 		return 0
 	}
-	if to-from < 0 || to-from >= maxValues { // below 0: the difference is beyond an integer
+	if to-from < 0 || to-from >= maxValues { // below 0: the difference overflows an integer
 		tooMany(L, maxValues+1)
 	}
 	n := to - from + 1

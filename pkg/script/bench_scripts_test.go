@@ -18,9 +18,9 @@ import (
 	"sluice.dev/sluice/pkg/script/cases"
 )
 
-// BenchmarkScript runs each built-in script on the steps of all its test cases,
-// in turn, beside the same calls made the stock way. One operation is one call,
-// from the input to the output. Run it with -benchmem.
+// BenchmarkScript runs each built-in script on the steps of all its test cases, one
+// after the other. It also makes the same calls as the stock engine's users do. One
+// operation is one call, from the input to the output. Run it with -benchmem.
 func BenchmarkScript(b *testing.B) {
 	library, err := os.ReadFile("rollout.lua")
 	if err != nil {
@@ -49,8 +49,8 @@ func BenchmarkScript(b *testing.B) {
 	}
 }
 
-// builtinCalls are what each script is called with in its test cases, by the
-// path of the script.
+// builtinCalls returns the inputs of each script in its test cases, by the path of
+// the script.
 func builtinCalls(b *testing.B) map[string][]map[string]any {
 	b.Helper()
 	routes, err := cases.LoadAll(luaconfiguration.FS)
@@ -77,8 +77,8 @@ func builtinCalls(b *testing.B) map[string][]map[string]any {
 	return calls
 }
 
-// stockLibrary is the global rollout for an engine that knows nothing of it: all
-// of it is made for each call.
+// stockLibrary is the global rollout for an engine without it: each call makes all
+// of the library.
 func stockLibrary(source string) string {
 	const copied = "rollout = {} local copy = function(t) local r = {} for k, v in pairs(t) do r[k] = v end return r end rollout.copy = copy\n"
 	var all strings.Builder
@@ -111,9 +111,9 @@ func benchStock(b *testing.B, source string, calls []map[string]any) {
 	}
 }
 
-// stockCall is a call as it is made without a library of compiled scripts: a
-// state with its libraries, the conversion, the parse, the run under a timeout,
-// and the result by way of JSON.
+// stockCall makes a call without a library of compiled scripts: a state with its
+// libraries, the conversion, the parse, the run under a timeout, and the result by
+// way of JSON.
 func stockCall(ctx context.Context, source string, obj map[string]any) error {
 	L := lua.NewState(lua.Options{SkipOpenLibs: true})
 	defer L.Close()

@@ -9,21 +9,21 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// Prices of what library functions do, in budget units.
+// Prices of the work of library functions, in budget units.
 const (
 	bytesPerStep = 64   // scanning or copying this many bytes costs one step
 	unitsPerStep = 8    // this many attempts of the pattern matcher cost one step
-	tablePrice   = 4096 // bytes: what the engine allocates for a table once it is filled
+	tablePrice   = 4096 // bytes: the engine allocates this for a table once the script fills it
 	slotPrice    = 32   // bytes: one more element in a table
 	maxString    = 256 << 10
 
 	stepsPerValue = 200 // granted for each value of the input
-	clockEvery    = 64  // steps between two looks at the clock
+	clockEvery    = 64  // steps between two checks of the clock
 )
 
-// run is the state of one call of a program. It is the context that the engine
-// sees: the VM asks for Done before every instruction, so a Done that counts is
-// a deterministic CPU meter. Library functions find it through L.Context.
+// run is the state of one call of a program. It is the engine's context: the VM
+// calls Done before every instruction, so a Done that counts is a deterministic CPU
+// meter. Library functions find it through L.Context.
 type run struct {
 	limits  Limits
 	state   *lua.LState
@@ -33,7 +33,7 @@ type run struct {
 	bytes   int
 	ticks   int
 	values  int      // converted to Lua so far
-	names   []string // scratch: the members of the objects on the way to the current value
+	names   []string // scratch: the members of the objects on the path to the current value
 	named   int      // members that the source assigns to by name
 	stopped Kind     // "" while the run may go on
 	memory
@@ -53,8 +53,8 @@ func newRun(ctx context.Context, p *Program, limits Limits) *run {
 	}
 }
 
-// grantSteps raises the step budget with the size of the input: a script may look at
-// each of a thousand rules.
+// grantSteps raises the step budget with the size of the input, because a script may
+// read each of a thousand rules.
 func (r *run) grantSteps() {
 	extra := min(r.values*stepsPerValue, 3*r.limits.Steps)
 	r.steps += extra
@@ -63,8 +63,8 @@ func (r *run) grantSteps() {
 
 func runOf(L *lua.LState) *run { return L.Context().(*run) }
 
-// Done counts one instruction. Once a budget is spent it stays closed, so that
-// pcall gains the script nothing.
+// Done counts one instruction. Once a budget is spent, Done returns a closed
+// channel, so pcall gains the script nothing.
 func (r *run) Done() <-chan struct{} {
 	r.steps--
 	r.ticks++
@@ -86,7 +86,7 @@ func (r *run) checkClock() {
 	}
 }
 
-// Err says which budget is spent; nil while none is.
+// Err returns an error for the spent budget; nil while no budget is spent.
 func (r *run) Err() error {
 	switch r.stopped {
 	case "":
@@ -115,10 +115,11 @@ func (r *run) chargeSteps(L *lua.LState, steps int) {
 	r.raiseIfStopped(L)
 }
 
-// chargeScan charges for looking at n bytes.
+// chargeScan charges for reading n bytes.
 func (r *run) chargeScan(L *lua.LState, n int) { r.chargeSteps(L, 1+n/bytesPerStep) }
 
-// chargeBytes charges for n bytes that the script may hold on to, before they are made.
+// chargeBytes charges for n bytes that the script may keep, before they are
+// allocated.
 func (r *run) chargeBytes(L *lua.LState, n int) {
 	r.bytes -= n
 	if r.bytes < 0 && r.stopped == "" {
@@ -127,7 +128,7 @@ func (r *run) chargeBytes(L *lua.LState, n int) {
 	r.raiseIfStopped(L)
 }
 
-// chargeString charges for a string of n bytes that is about to be built.
+// chargeString charges for a string of n bytes, before it is built.
 func (r *run) chargeString(L *lua.LState, n int) {
 	if n > maxString && r.stopped == "" {
 		r.stopped = KindBytes
@@ -136,7 +137,7 @@ func (r *run) chargeString(L *lua.LState, n int) {
 	r.chargeScan(L, n)
 }
 
-// raiseIfStopped raises the error of a spent budget, if there is one.
+// raiseIfStopped raises the error of a spent budget, if any.
 func (r *run) raiseIfStopped(L *lua.LState) {
 	if r.stopped != "" {
 		L.RaiseError("%s", r.Err().Error())

@@ -11,92 +11,93 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Capabilities say what a kind of gateway object can express, and so what a
-// step may ask of its script. They stand beside the script, in
-// capabilities.yaml. What a field does not name cannot be asked.
+// Capabilities say what a kind of gateway object can express, and so which steps its
+// script supports. They are in capabilities.yaml, next to the script. A step must
+// not use a capability that no field names.
 type Capabilities struct {
-	// Referenced: objects of the kind define what others route to, whatever a step
-	// asks. All other fields are about kinds that route.
+	// Referenced: objects of the kind only define targets of other routes, in every
+	// step. All other fields are about kinds that route.
 	Referenced bool `json:"referenced,omitempty"`
-	// Weights: the canary may get a share of the traffic. WeightStep is the
-	// least difference between two shares, in percent; absent it is 1.
+	// Weights: the canary may get a share of the traffic. WeightStep is the least
+	// difference between two shares, in percent; 1 if absent.
 	Weights    bool    `json:"weights,omitempty"`
 	WeightStep float64 `json:"weightStep,omitempty"`
 	// WeightMin and WeightMax are the least and the greatest share that a step may
-	// ask for, in percent; absent there is no such limit. WeightSum is what the
-	// weights of a rule's backends must add up to; absent they may be any.
+	// ask for, in percent; if absent, there is no such limit. WeightSum is the
+	// required sum of the weights of a rule's backends; if absent, any sum is
+	// allowed.
 	WeightMin float64 `json:"weightMin,omitempty"`
 	WeightMax float64 `json:"weightMax,omitempty"`
 	WeightSum float64 `json:"weightSum,omitempty"`
-	// Sticky tells what a step with a share does to users with a sticky session, whom
-	// the gateway keeps with one pod. kept: the gateway keeps them with one version.
+	// Sticky says how a step with a share affects users with a sticky session, whom
+	// the gateway keeps on one pod. kept: the gateway keeps them on one version.
 	// broken: it sends them to both. refused: the script refuses the step. Absent:
 	// unknown.
 	Sticky string `json:"sticky,omitempty"`
-	// SeveralReleases: more than one release may be on an object at a time; absent
-	// it is true.
+	// SeveralReleases: several releases may share an object; true if absent.
 	SeveralReleases *bool `json:"severalReleases,omitempty"`
-	// Paths, Headers and QueryParams are how each may be compared: Exact,
+	// Paths, Headers and QueryParams are the supported comparisons of each: Exact,
 	// RegularExpression, and for paths PathPrefix.
 	Paths       []string `json:"paths,omitempty"`
 	Headers     []string `json:"headers,omitempty"`
 	QueryParams []string `json:"queryParams,omitempty"`
-	// And: a match may have several conditions. Or: a step may have several
-	// matches. MatchesAndWeight: it may have both.
+	// And: a match may have several conditions. Or: a step may have several matches.
+	// MatchesAndWeight: a step may have matches and a weight.
 	And              bool `json:"and,omitempty"`
 	Or               bool `json:"or,omitempty"`
 	MatchesAndWeight bool `json:"matchesAndWeight,omitempty"`
-	// HeaderModifier are the changes of request headers: set, add, remove.
-	// HeadersOfMatches: only those of requests that match can be changed, and not
-	// those of a share.
+	// HeaderModifier are the supported changes of request headers: set, add, remove.
+	// HeadersOfMatches: a step may change headers only of requests that match, and
+	// not of a share of the requests.
 	HeaderModifier   []string `json:"headerModifier,omitempty"`
 	HeadersOfMatches bool     `json:"headersOfMatches,omitempty"`
-	// TCP: what is shared may be connections that are no requests.
+	// TCP: the kind may share connections that are not HTTP requests.
 	TCP bool `json:"tcp,omitempty"`
-	// Routes: rules have names, so that a release may keep to some of them.
+	// Routes: rules have names, so that a release may be limited to some of them.
 	Routes bool `json:"routes,omitempty"`
-	// Tells are the fields of obj that a script gets by naming them here: ports
-	// of the stable Service and targets with the revisions of their pods, by
-	// whose changes the object is written anew, and services.
+	// Tells are the fields of obj that a script gets only by naming them here:
+	// ports, targets and services. ports are the ports of the stable Service, and
+	// targets the revisions of its pods. The executor writes the object again when
+	// one of these two changes.
 	Tells []string `json:"tells,omitempty"`
 	// Mirror: requests may be copied to the canary. MirrorStep is the least
-	// difference between two shares of them, in percent; absent there is none.
+	// difference between two mirrored shares, in percent; any difference if absent.
 	Mirror     bool    `json:"mirror,omitempty"`
 	MirrorStep float64 `json:"mirrorStep,omitempty"`
-	// Needs are the features that a GatewayClass must support for a part of
-	// what a step asks for: mirror, mirrorShare (of less than all requests),
-	// queryParams, headerModifier in a step with a share of the traffic
-	// (backendHeaderModifier).
+	// Needs are the features that a GatewayClass must support for a part of a step.
+	// The parts are mirror, mirrorShare (less than all requests), queryParams,
+	// headerModifier, and backendHeaderModifier (headerModifier in a step with a
+	// share of the traffic).
 	Needs map[string]string `json:"needs,omitempty"`
-	// Controllers are the Ingress controllers that do what the script writes, by
-	// their names in docs/gateways.md. An object whose class is another's is refused.
+	// Controllers are the Ingress controllers that understand the output of the
+	// script, by their names in docs/gateways.md. Objects of other controllers'
+	// classes are refused.
 	Controllers []string `json:"controllers,omitempty"`
-	// OneCanary: of several canary Ingresses for a host and path the controller
-	// takes one.
+	// OneCanary: the controller uses only one of several canary Ingresses for a host
+	// and path.
 	OneCanary bool `json:"oneCanary,omitempty"`
-	// SharedService: both versions may stand behind one Service.
+	// SharedService: both versions may share one Service.
 	SharedService bool `json:"sharedService,omitempty"`
-	// Backends are kinds other than Service that a rule may lead to, by the name
-	// of the Service. That of the canary is its owner's to make.
+	// Backends are kinds other than Service that a rule may lead to, by the name of
+	// the Service. The user creates the backend of the canary.
 	Backends []GroupVersionKind `json:"backends,omitempty"`
 	// Reads are kinds of objects that the gateway object names in a field of its
-	// spec. The script gets these objects in obj.reads, and those that they name. The
-	// executor runs the script again when one of them changes.
+	// spec. The script gets these objects in obj.reads, and the objects that they
+	// name. The executor runs the script again when one of them changes.
 	Reads []Reads `json:"reads,omitempty"`
-	// Creates are the kinds of objects that the script may make beside the one
-	// that it shapes, in the namespace of that one.
+	// Creates are the kinds of objects that the script may create, in the namespace
+	// of the object that it shapes.
 	Creates []GroupVersionKind `json:"creates,omitempty"`
-	// Orders: what is created needs a number that no other object has.
+	// Orders: created objects need a number that no other object has.
 	Orders *Orders `json:"orders,omitempty"`
-	// LagSeconds is how long a gateway may still route as it did before the
-	// object was written, where that is longer than the default of
-	// gracePeriodSeconds.
+	// LagSeconds is how long a gateway may use its old routes after a write of the
+	// object. It is set if that is longer than the default of gracePeriodSeconds.
 	LagSeconds int `json:"lagSeconds,omitempty"`
-	// Instead says what to do about a step that the kind cannot express.
+	// Instead is the advice for a step that the kind cannot express.
 	Instead string `json:"instead,omitempty"`
 }
 
-// What a script may want to be told.
+// Fields of obj that a script may ask for.
 const (
 	TellPorts    = "ports"
 	tellServices = "services"
@@ -116,20 +117,20 @@ type GroupVersionKind struct {
 	Kind       string `json:"kind"`
 }
 
-// Orders are numbers by which a load balancer sorts the rules of all objects of
-// its class. No two of them may have the same; those of a canary come before
-// that of the object it was made beside.
+// Orders are the numbers with which a load balancer sorts the rules of all objects
+// of its class. Two objects must not have the same number. The numbers of a canary
+// come before the number of its main object.
 type Orders struct {
 	// Annotation holds the number.
 	Annotation string `json:"annotation"`
 	// Default is the number of an object without the annotation, Min the least
-	// that there may be.
+	// number.
 	Default int `json:"default"`
 	Min     int `json:"min"`
 }
 
-// ParseCapabilities reads a capabilities.yaml. An unknown field or way of
-// comparing is an error: a misspelt one would refuse what the kind can do.
+// ParseCapabilities reads a capabilities.yaml. An unknown field or comparison is an
+// error, because a misspelt one would refuse steps that the kind supports.
 func ParseCapabilities(text []byte) (*Capabilities, error) {
 	c := &Capabilities{}
 	if err := yaml.UnmarshalStrict(text, c); err != nil {
@@ -187,9 +188,8 @@ func (c *Capabilities) weightsValid() error {
 	return nil
 }
 
-// StepRefusal is why a step cannot be expressed, as the end of a sentence, or "".
-// Nil capabilities are those of a script that says nothing about itself: it
-// refuses by an error of its own.
+// StepRefusal returns the reason why the kind cannot express a step, as the end of a
+// sentence, or "". A script with nil capabilities refuses by an error of its own.
 func (c *Capabilities) StepRefusal(in Input) string {
 	switch {
 	case c == nil && in.Fine != 0:
@@ -261,13 +261,14 @@ func (c *Capabilities) capabilityRefusal(in Input) string {
 	return c.featureRefusal(in)
 }
 
-// changesShare reports whether headers of a share of the requests are to be
-// changed, whichever these are.
+// changesShare reports whether the step changes headers of a share of the requests,
+// regardless of their content.
 func (in Input) changesShare() bool {
 	return in.RequestHeaderModifier != nil && (len(in.Matches) == 0 || in.Tag != nil && in.CanaryWeight > 0)
 }
 
-// featureRefusal is about what the class of the Gateway lacks.
+// featureRefusal refuses steps that need a feature which the class of the Gateway
+// lacks.
 func (c *Capabilities) featureRefusal(in Input) string {
 	if in.Unserved != "" {
 		return in.Unserved
@@ -291,15 +292,14 @@ func (c *Capabilities) featureRefusal(in Input) string {
 	return ""
 }
 
-// isShareAllowed reports whether a share is a multiple of the step.
+// isShareAllowed reports whether a share is a multiple of WeightStep.
 func (c *Capabilities) isShareAllowed(percent float64) bool {
 	return isMultiple(percent, cmp.Or(c.WeightStep, 1))
 }
 
 func (c *Capabilities) maxWeight() float64 { return cmp.Or(c.WeightMax, 100) }
 
-// InRange reports whether a step may ask for a share, in percent, as far as
-// WeightMin and WeightMax go.
+// InRange reports whether a share, in percent, lies between WeightMin and WeightMax.
 func (c *Capabilities) InRange(percent float64) bool {
 	return percent >= c.WeightMin && percent <= c.maxWeight()
 }
@@ -309,7 +309,7 @@ func isMultiple(of, step float64) bool {
 	return math.Abs(steps-math.Round(steps)) < 1e-6
 }
 
-// ruleRefusal is about what is told as a regular expression.
+// ruleRefusal refuses conditions that scripts get as regular expressions.
 func (c *Capabilities) ruleRefusal(rule any) string {
 	if slices.Contains(c.Headers, regularExpression) {
 		return ""

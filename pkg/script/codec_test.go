@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// identity returns what comes out of a script that changes nothing.
+// identity returns the output of a script that changes nothing.
 func identity(t testing.TB, v any) (any, error) {
 	t.Helper()
 	p, err := Compile("identity", "return obj")
@@ -164,7 +164,7 @@ func FuzzCompileAndRun(f *testing.F) {
 	} {
 		f.Add(s)
 	}
-	if flag.Lookup("test.fuzz").Value.String() != "" { // else they have a test of their own
+	if flag.Lookup("test.fuzz").Value.String() != "" { // otherwise they have a test of their own
 		for _, h := range hostileScripts(f) {
 			f.Add(h.source)
 		}

@@ -12,8 +12,8 @@ import (
 )
 
 // Bounds of a source. The engine's compiler needs minutes for some sources of a
-// megabyte and cannot be interrupted, so size, depth and number of nodes are
-// checked before it sees anything.
+// megabyte, and the caller cannot interrupt it. So Compile checks size, depth and
+// number of nodes before it calls the compiler.
 const (
 	maxSource = 64 << 10
 	maxDepth  = 100
@@ -27,13 +27,13 @@ const (
 	maxCaptured = 60  // upvalues of a function, as in Lua 5.1
 )
 
-// setArrayLimit bounds how far one assignment may stretch a table. The engine
-// offers this limit as a variable of its package only; it is set once, before
-// the first program exists, and never changed.
+// setArrayLimit bounds how far one assignment may stretch a table. The engine has
+// this limit only as a variable of its package. It is set once, before the first
+// program exists, and never changed.
 var setArrayLimit = sync.OnceFunc(func() { lua.MaxArrayIndex = maxArray })
 
-// Compile parses source and makes it ready to run. The name appears in errors;
-// a non-nil error is an *Error of kind KindSyntax or KindTooLarge.
+// Compile parses source and makes it ready to run. The name appears in errors; a
+// non-nil error is an *Error of kind KindSyntax or KindTooLarge.
 func Compile(name, source string) (prog *Program, err error) {
 	setArrayLimit()
 	if len(source) > maxSource {
@@ -67,8 +67,7 @@ func Compile(name, source string) (prog *Program, err error) {
 	return &Program{name: name, proto: proto, named: rw.named}, nil
 }
 
-// tooManyCaptures is the line of a function with more upvalues than a function
-// may have, or 0.
+// tooManyCaptures returns the line of a function with too many upvalues, or 0.
 func tooManyCaptures(proto *lua.FunctionProto) int {
 	if len(proto.DbgUpvalues) > maxCaptured {
 		return max(proto.LineDefined, 1)
@@ -92,7 +91,7 @@ func syntaxError(name, source string, err error) *Error {
 	case errors.As(err, &pe):
 		e.Line = pe.Pos.Line
 		if pe.Pos.Column == 0 && strings.HasPrefix(pe.Message, "unterminated string") {
-			e.Line-- // the parser has read the line break already
+			e.Line-- // the parser has already read the line break
 		}
 		e.Message = shorten(fmt.Sprintf("%s near '%s'", pe.Message, strings.TrimSpace(pe.Token)))
 	case errors.As(err, &ce):
@@ -103,7 +102,7 @@ func syntaxError(name, source string, err error) *Error {
 	return e
 }
 
-// copyPosition copies the place of one node to another that replaces it.
+// copyPosition copies the position of a node to the node that replaces it.
 func copyPosition[T ast.PositionHolder](to T, from ast.PositionHolder) T {
 	to.SetLine(from.Line())
 	to.SetLastLine(from.LastLine())

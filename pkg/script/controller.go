@@ -9,12 +9,12 @@ import (
 
 // IngressClass is the class of an object that an Ingress controller serves.
 type IngressClass struct {
-	// Name is that of spec.ingressClassName, or of the annotation
-	// kubernetes.io/ingress.class; "" for an object without a class in a cluster
-	// without a default one.
+	// Name comes from spec.ingressClassName, or from the annotation
+	// kubernetes.io/ingress.class. It is "" for an object without a class in a
+	// cluster without a default class.
 	Name string
-	// Controller is spec.controller of the IngressClass; "" where there is none of
-	// that name, or where it may not be read.
+	// Controller is spec.controller of the IngressClass; "" if the IngressClass does
+	// not exist, or the executor may not read it.
 	Controller string
 	// Default: the object names no class, and gets the default class of the cluster.
 	Default bool
@@ -22,13 +22,13 @@ type IngressClass struct {
 
 // ingressController is a controller of Ingresses.
 type ingressController struct {
-	// name is what people call the controller. Capabilities name it in controllers.
+	// name is the name in messages and in the capabilities' controllers.
 	name string
-	// values are those that its IngressClasses have in spec.controller. A value with
-	// a slash at its end stands for all that begin with it.
+	// values are the values of spec.controller in its IngressClasses. A value with a
+	// slash at its end stands for all values that begin with it.
 	values []string
-	// words are those that names of its classes have. Sluice goes by them where it
-	// can read no IngressClass.
+	// words are words in the names of its classes. Sluice uses them if it can read
+	// no IngressClass.
 	words []string
 	// annotations is the prefix of the annotations that only this controller reads.
 	annotations string
@@ -39,7 +39,7 @@ type ingressController struct {
 const anotherGateway = "use an HTTPRoute with a Gateway of another controller"
 
 // ingressControllers are the controllers that the Kubernetes documentation lists,
-// and those of clouds. The values come from their manifests and documents.
+// and the controllers of clouds. The values come from their manifests and documents.
 var ingressControllers = []ingressController{
 	{"ingress-nginx", []string{"k8s.io/ingress-nginx", "webapprouting.kubernetes.azure.com/"}, []string{"nginx", "webapprouting"},
 		"nginx.ingress.kubernetes.io/", "set classType: nginx"},
@@ -73,8 +73,8 @@ var ingressControllers = []ingressController{
 	{"F5 BIG-IP", []string{"f5.com/cntr-ingress-svcs"}, []string{"f5"}, "virtual-server.f5.com/", anotherGateway},
 }
 
-// readsAnnotation reports whether an object has an annotation that only this controller
-// reads.
+// readsAnnotation reports whether an object has an annotation that only this
+// controller reads.
 func (c ingressController) readsAnnotation(annotations map[string]string) bool {
 	for key := range annotations {
 		if c.annotations != "" && strings.HasPrefix(key, c.annotations) {
@@ -92,9 +92,9 @@ func namesOfControllers() []string {
 	return names
 }
 
-// controllersOf returns the controllers that may serve an object with this class
-// and these annotations, none if it cannot tell. It goes by the controller of the
-// IngressClass, else by the name of the class, else by the annotations.
+// controllersOf returns the controllers that may serve an object with this class and
+// these annotations, or none if it cannot tell. It uses the controller of the
+// IngressClass, else the name of the class, else the annotations.
 func controllersOf(class IngressClass, annotations map[string]string) []ingressController {
 	for _, serves := range []func(ingressController) bool{
 		func(c ingressController) bool {
@@ -123,8 +123,9 @@ func controllersOf(class IngressClass, annotations map[string]string) []ingressC
 	return nil
 }
 
-// classRefusal says why the controller that serves the object does not do what
-// the script writes. It returns "" when it does, or when nobody knows the class.
+// classRefusal returns the reason why the controller of the object does not
+// understand the output of the script. It returns "" if the controller does, or if
+// the class is unknown.
 func (c *Capabilities) classRefusal(in Input) string {
 	if in.Class == nil || len(c.Controllers) == 0 {
 		return ""
@@ -149,7 +150,7 @@ func (c *Capabilities) classRefusal(in Input) string {
 	return fmt.Sprintf("%s%s, and not of %s, for which the script writes; %s", what, strings.Join(names, " or "), strings.Join(c.Controllers, ", "), insteadOf(serving))
 }
 
-// insteadOf tells users how these controllers share traffic, each way once.
+// insteadOf tells users how these controllers share traffic, without repetitions.
 func insteadOf(controllers []ingressController) string {
 	var all []string
 	for _, c := range controllers {

@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// unhurried leaves the verdict to the deterministic budgets, however slow the
-// machine is at the moment.
+// unhurried leaves the result to the deterministic budgets, on slow machines as
+// well.
 var unhurried = Limits{Deadline: time.Minute}
 
 func run1(t *testing.T, source string, input any) (any, error) {

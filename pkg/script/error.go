@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// Kind says why a script was refused or stopped.
+// Kind is the reason why a script was refused or stopped.
 type Kind string
 
-// The kinds of [Error]. Every kind but KindDeadline is a property of the script and
-// its input: the same call gives the same verdict on every machine. KindDeadline
+// The kinds of [Error]. Every kind except KindDeadline is a property of the script
+// and its input: the same call gives the same result on every machine. KindDeadline
 // depends on the machine and is worth a retry.
 const (
 	KindSyntax   Kind = "Syntax"   // the source does not parse or compile
@@ -20,12 +20,12 @@ const (
 	KindSteps    Kind = "Steps"    // the instruction budget is spent
 	KindBytes    Kind = "Bytes"    // the memory budget is spent
 	KindDeadline Kind = "Deadline" // the wall clock ran out, or the caller's context ended
-	KindOutput   Kind = "Output"   // the returned value is no JSON, or too large
+	KindOutput   Kind = "Output"   // the returned value is not JSON, or too large
 )
 
-// Error is the only error that scripts cause. Message keeps the wording of Lua
-// for errors that the script itself raised, carries no stack trace and is at
-// most maxMessage bytes long. Line is 0 when no line is to blame.
+// Error is the only error that scripts cause. Message keeps the wording of Lua for
+// errors of the script itself, carries no stack trace and is at most maxMessage
+// bytes long. Line is 0 if no line caused the error.
 type Error struct {
 	Script  string
 	Line    int
@@ -48,8 +48,8 @@ func IsLate(err error) bool {
 	return errors.As(err, &e) && e.Kind == KindDeadline
 }
 
-// shorten cuts a message that a script may have made arbitrarily long, and
-// replaces what is not text.
+// shorten cuts a message that a script may have made arbitrarily long, and replaces
+// characters that are not text.
 func shorten(s string) string {
 	if len(s) > maxMessage {
 		s = s[:maxMessage-3] + "..."

@@ -8,8 +8,8 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// stringFormat knows the conversions of Lua 5.1 with its bounds: at most two
-// digits of width and of precision, so the result is never far larger than the
+// stringFormat supports the conversions of Lua 5.1 with its bounds: at most two
+// digits of width and of precision. So the result is never far larger than the
 // arguments.
 func stringFormat(L *lua.LState) int {
 	const bytesPerStep = 16
@@ -91,7 +91,7 @@ func formatOne(L *lua.LState, spec string, verb byte, arg int) string {
 	return ""
 }
 
-// withoutZeroFlag: text is padded with blanks.
+// withoutZeroFlag removes the zero flag, because text is padded with blanks.
 func withoutZeroFlag(spec string) string {
 	rest := strings.TrimLeft(spec, "-+ #0")
 	return strings.ReplaceAll(spec[:len(spec)-len(rest)], "0", "") + rest

@@ -10,16 +10,16 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// outlet converts a Lua value to a JSON-like one and keeps count, so that no
-// result can be larger than what an API server would take.
+// outlet converts a Lua value to a JSON-like one and counts its size, so that no
+// result is larger than an API server accepts.
 type outlet struct {
 	run   *run
 	nodes int
 	bytes int
 }
 
-// fromLua converts what a script returned. The same table may appear several
-// times; one that contains itself is refused by its depth.
+// fromLua converts the result of a script. The same table may appear several times;
+// a table that contains itself is refused by its depth.
 func (r *run) fromLua(v lua.LValue) (any, error) {
 	o := outlet{run: r, nodes: r.limits.Nodes, bytes: r.limits.Output}
 	out, err := o.convertValue(v, slot{}, 0)

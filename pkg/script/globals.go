@@ -14,7 +14,7 @@ func hostFunctions(fs map[string]lua.LGFunction) map[string]*lua.LFunction {
 	return out
 }
 
-// noEnv is the environment of the shared functions, which never look at it.
+// noEnv is the environment of the shared functions, which never read it.
 var noEnv = &lua.LTable{Metatable: lua.LNil}
 
 func hostFunction(f lua.LGFunction) *lua.LFunction {
@@ -30,11 +30,11 @@ var (
 	jsonLib   = hostFunctions(jsonFunctions)
 )
 
-// A state begins with an empty table of globals. What the allow-list offers is
-// found behind it, in tables that all runs share: most scripts touch a few
-// names, and a state with all of them costs more than the script. Scripts
-// cannot reach a metatable, and their assignments go to the table in front, so
-// the shared tables are never written.
+// A state begins with an empty table of globals. Its metatable leads to the
+// allow-list, in tables that all runs share: most scripts use a few names, and a
+// state with all of them costs more than the script. Scripts cannot reach a
+// metatable, and their assignments go to the table of the state. So no script writes
+// the shared tables.
 var (
 	globalsMark = indexedBy(globalsTable())
 	stringMark  = indexedBy(hostFunction(stringIndex))
@@ -68,9 +68,9 @@ func tableOf(lib map[string]*lua.LFunction, constants map[string]lua.LValue) *lu
 	return t
 }
 
-// openLibrary serves the first use of string, table, math or json: the script
-// gets an empty table of its own, in front of the shared one. The global rollout
-// is made anew for each script that names it.
+// openLibrary serves the first use of string, table, math or json: the script gets
+// an empty table of its own, in front of the shared one. The engine makes the global
+// rollout again for each run that names it.
 func openLibrary(L *lua.LState) int {
 	name, ok := L.Get(2).(lua.LString)
 	if !ok {
@@ -98,8 +98,8 @@ var libraryMarks = map[string]*lua.LTable{
 	"json":   indexedBy(tableOf(jsonLib, map[string]lua.LValue{"null": null})),
 }
 
-// stringIndex serves s:method(). What the script added to its string table
-// counts, as in Lua.
+// stringIndex serves s:method(). Functions that the script added to its string table
+// count, as in Lua.
 func stringIndex(L *lua.LState) int {
 	name, ok := L.Get(2).(lua.LString)
 	if !ok {

@@ -46,7 +46,7 @@ func stringGsub(L *lua.LState) int {
 	return 2
 }
 
-// substitution builds the result in one buffer and pays for each piece.
+// substitution builds the result in one buffer and charges for each piece.
 type substitution struct {
 	*matcher
 	repl lua.LValue

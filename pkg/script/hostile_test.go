@@ -14,15 +14,15 @@ import (
 //go:embed testdata/hostile/*.lua
 var hostileFiles embed.FS
 
-// hostileScript is a script that tries to do harm. The first line of its file
-// says how it must end: "-- ends with: " and a Kind, or "a value".
+// hostileScript is a script that tries to do harm. The first line of its file says
+// how it must end: "-- ends with: " and a Kind, or "a value".
 type hostileScript struct {
 	name, source string
 	want         Kind
 }
 
-// aValue: the script ends in time, with a value that does no harm here. What
-// may be written to a gateway is decided behind the engine.
+// aValue: the script ends in time, with a value that the engine may return. Later
+// checks decide whether it may be written to a gateway.
 const aValue Kind = "a value"
 
 func hostileScripts(t testing.TB) []hostileScript {
@@ -47,7 +47,8 @@ func hostileScripts(t testing.TB) []hostileScript {
 	return all
 }
 
-// hostileSources are too long to write down, or no text that an editor keeps.
+// hostileSources are scripts that are too long for a file, or not text that an
+// editor keeps.
 func hostileSources() []hostileScript {
 	repeated := func(head, body string, n int, tail string) string {
 		return head + strings.Repeat(body, n) + tail
@@ -116,7 +117,7 @@ func hostileSources() []hostileScript {
 	}
 }
 
-// goodCall renders a VirtualService, and returns what comes out as text.
+// goodCall renders a VirtualService, and returns the output as text.
 func goodCall(t testing.TB) string {
 	t.Helper()
 	out, err := builtinProgram(t, "VirtualService").Render(t.Context(), weightInput(2, 20), unhurried)
@@ -130,8 +131,8 @@ func goodCall(t testing.TB) string {
 	return string(text)
 }
 
-// How much time and memory each takes is measured by
-// TestHostileScriptsKeepTheLimits, without the race detector.
+// TestHostileScriptsKeepTheLimits measures time and memory of each script, without
+// the race detector.
 func TestHostileScriptsEndAsTyped(t *testing.T) {
 	good := goodCall(t)
 	for _, h := range hostileScripts(t) {
@@ -150,7 +151,7 @@ func TestHostileScriptsEndAsTyped(t *testing.T) {
 	}
 }
 
-// checkedKind also checks what all errors of scripts have in common.
+// checkedKind also checks the common properties of all errors of scripts.
 func checkedKind(t *testing.T, err error) Kind {
 	t.Helper()
 	if err == nil {

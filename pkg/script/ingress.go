@@ -5,19 +5,18 @@ import (
 	"fmt"
 )
 
-// Copy is a canary Ingress as the script of its class wants it: what is not said
-// here is as on the Ingress that it was made beside.
+// Copy is a canary Ingress as the script of its class returns it. The main Ingress
+// gives all other fields.
 type Copy struct {
-	// Suffix tells the copies of one Ingress apart; the first may have none.
+	// Suffix distinguishes the copies of one Ingress; the first may have none.
 	Suffix      string
 	Annotations map[string]string
 }
 
-// IngressObject is the value of the global obj for the script of an Ingress
-// class. The names are those of OpenKruise, whose weight is a text, "-1" in a
-// step without traffic. Annotations are those that the canary Ingress begins
-// with. ApiLevel, namespace, object, patchPodMetadata, stableService, stage and
-// step are additions.
+// IngressObject is the value of the global obj for the script of an Ingress class.
+// The names are OpenKruise's; its weight is a text, "-1" in a step without traffic.
+// Annotations are the initial annotations of the canary Ingress. ApiLevel,
+// namespace, object, patchPodMetadata, stableService, stage and step are additions.
 func (in Input) IngressObject() map[string]any {
 	obj := in.LuaObject()
 	delete(obj, "data")
@@ -32,10 +31,10 @@ func (in Input) IngressObject() map[string]any {
 	return obj
 }
 
-// RenderIngress runs the script of an Ingress class for a step that the class
-// can express. A script returns the annotations of the canary Ingress, or, if
-// there are to be several, a list of them: {create = {{suffix = "by-header",
-// annotations = {...}}, ...}}.
+// RenderIngress runs the script of an Ingress class for a step that the class can
+// express. A script returns the annotations of the canary Ingress. For several
+// canary Ingresses it returns a list: {create = {{suffix = "by-header", annotations
+// = {...}}, ...}}.
 func (s Source) RenderIngress(ctx context.Context, in Input, limits Limits) ([]Copy, error) {
 	in, err := s.prepareInput(in)
 	if err != nil {

@@ -44,7 +44,8 @@ func TestTheScriptOfAnIngressClassIsTheConfigMapsFirst(t *testing.T) {
 	}
 }
 
-// What a script returns beyond OpenKruise's table is read, or refused with where it is wrong.
+// Sluice reads the additions to OpenKruise's returned table, or refuses them and
+// names the place of the error.
 func TestWhatAScriptMayReturnBeyondTheObject(t *testing.T) {
 	t.Parallel()
 	const whole = `{apiVersion = "v1", kind = "ConfigMap", metadata = {name = "a"}}`

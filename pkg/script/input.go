@@ -9,21 +9,21 @@ import (
 	"slices"
 )
 
-// APILevel is obj.apiLevel: scripts may ask which additions to OpenKruise's
-// input they can rely on.
+// APILevel is obj.apiLevel. Scripts check it to learn which additions to
+// OpenKruise's input exist.
 const APILevel = 2
 
 // NoWeight is the CanaryWeight of a step without traffic.
 const NoWeight = -1
 
-// Input is what a script for a custom resource is asked: one step of a rollout
-// and the original of the object that it shapes.
+// Input is the input of a script for a custom resource: one step of a rollout and
+// the original of the object that it shapes.
 type Input struct {
 	Spec        any               // the original spec of the object, JSON-like
 	Labels      map[string]string // the original labels
 	Annotations map[string]string // the original annotations, without ours
 
-	CanaryWeight  int   // 0 to 100, or NoWeight; what is finer is rounded, but never to nothing or all
+	CanaryWeight  int   // 0 to 100, or NoWeight; a finer share is rounded, but never to nothing or all
 	Matches       []any // the step's matches as JSON, as OpenKruise knows them; nil when the step has none; see [Input.SetMatches]
 	CanaryService string
 	StableService string // equal to CanaryService when both versions share one Service
@@ -32,31 +32,31 @@ type Input struct {
 
 	// Additions to OpenKruise's input.
 	Namespace        string         // of the object; "" when unknown
-	PatchPodMetadata map[string]any // labels and annotations that only canary pods carry; nil when none
+	PatchPodMetadata map[string]any // labels and annotations that only canary pods have; nil when none
 	Stage            Stage
 	Step             int            // the number of the step, from 1; 0 outside [StageStep]
-	Rules            []any          // the step's matches as they were written, where Matches has something of them in another form
+	Rules            []any          // the step's matches as the Rollout has them, if Matches has a part of them in another form
 	Mirror           float64        // percent of the requests that are copied to the canary; 0 for none
-	Features         []string       // what the class of the object's Gateway supports, sorted; nil when unknown
+	Features         []string       // the features that the class of the object's Gateway supports, sorted; nil when unknown
 	Unserved         string         // why no Gateway of the object serves its kind; "" when one does, or when that is unknown
-	Class            *IngressClass  // that of the object; nil when it has none by its kind, or is unknown
+	Class            *IngressClass  // the class of the object; nil when its kind has no classes, or when it is unknown
 	Reads            []any          // existing objects that the object names, of the kinds in the capabilities' reads, as JSON
 	Fine             float64        // the canary's share in percent where CanaryWeight is rounded, else 0; see [Input.SetShare]
-	Services         []Service      // all by which the object routes to the workload, this one among them; nil for this one alone
-	Ports            []Port         // those of the stable Service; nil when unknown
-	Revisions        *Revisions     // those of the pods; nil when unknown
-	Routes           []string       // names of the rules that may be touched; nil for all that lead to the stable Service
-	Tag              *Tag           // what marks the requests that are for canaries, nil for nothing; see [Input.SetTag]
-	Of               map[string]any // the object but for its spec, labels, annotations and status; nil when unknown
-	Others           []string       // other releases on the object, as people call them; a script is not told
+	Services         []Service      // all Services through which the object routes to the workload, including this one; nil for this one alone
+	Ports            []Port         // the ports of the stable Service; nil when unknown
+	Revisions        *Revisions     // the revisions of the pods; nil when unknown
+	Routes           []string       // names of the rules that may be changed; nil for all that lead to the stable Service
+	Tag              *Tag           // the mark of requests that are for canaries, nil for none; see [Input.SetTag]
+	Of               map[string]any // the object without its spec, labels, annotations and status; nil when unknown
+	Others           []string       // other releases on the object, by their names in messages; scripts do not get them
 	Tells            []string       // the fields of obj that the capabilities of the script ask for
 }
 
-// Service is a Service with the canary's beside it; both are the same where
-// the versions share it.
+// Service is a Service and the canary's Service; both are the same if the versions
+// share it.
 type Service struct{ Stable, Canary string }
 
-// Port is a port of a Service, as corev1.ServicePort has it. TargetPort is a
+// Port is a port of a Service, in the form of corev1.ServicePort. TargetPort is a
 // number or a name.
 type Port struct {
 	Name        string `json:"name,omitempty"`
@@ -66,7 +66,7 @@ type Port struct {
 	AppProtocol string `json:"appProtocol,omitempty"`
 }
 
-// Revisions tell the pods of both versions apart: the values of a label, such as
+// Revisions distinguish the pods of both versions by the values of a label, such as
 // pod-template-hash.
 type Revisions struct {
 	Label  string `json:"label"`
@@ -82,7 +82,7 @@ func (in *Input) SetShare(percent float64) {
 	}
 }
 
-// CanaryPercent is the canary's share as it was asked for, or [NoWeight].
+// CanaryPercent is the canary's share that the step asks for, or [NoWeight].
 func (in Input) CanaryPercent() float64 {
 	if in.Fine != 0 {
 		return in.Fine
@@ -90,8 +90,9 @@ func (in Input) CanaryPercent() float64 {
 	return float64(in.CanaryWeight)
 }
 
-// AboutObject is what a script may know of an object beside its spec, labels and
-// annotations: see [Input].Of. What the two share must not be changed.
+// AboutObject returns the fields of an object that a script gets in addition to
+// spec, labels and annotations: see [Input].Of. The result shares memory with
+// object, so the caller must change neither.
 func AboutObject(object map[string]any) map[string]any {
 	of := map[string]any{}
 	for key, value := range object {
@@ -107,18 +108,18 @@ func AboutObject(object map[string]any) map[string]any {
 	return of
 }
 
-// Stage is for what a script is called. To restore it never is.
+// Stage is the purpose of a call of a script. No call serves to restore an object.
 type Stage string
 
 // The stages.
 const (
 	StageStep    Stage = "step"    // a step of a release
-	StageAbort   Stage = "abort"   // a release that was stopped takes back its traffic, bit by bit
+	StageAbort   Stage = "abort"   // an aborted release moves its traffic back in shares
 	StageRouting Stage = "routing" // a TrafficRouting
 )
 
-// LuaObject is the value of the global obj. The names are those of OpenKruise;
-// obj.stableWeight is 101 in a step without traffic, as it is there. ApiLevel,
+// LuaObject is the value of the global obj. The names are OpenKruise's;
+// obj.stableWeight is 101 in a step without traffic, as in OpenKruise. ApiLevel,
 // features, fineWeight, mirror, namespace, object, patchPodMetadata, ports, reads,
 // routes, rules, services, stage, step, tag and targets are additions.
 func (in Input) LuaObject() map[string]any {
@@ -186,7 +187,7 @@ func (in Input) LuaObject() map[string]any {
 	return obj
 }
 
-// addRequestedFields adds what only some scripts want to know.
+// addRequestedFields adds fields that only some scripts ask for.
 func (in Input) addRequestedFields(obj map[string]any) {
 	for _, key := range in.Tells {
 		switch key {
@@ -212,7 +213,7 @@ func (in Input) addRequestedFields(obj map[string]any) {
 	}
 }
 
-// versionTarget is one of the two versions, with its share in percent where the step
+// versionTarget is one of the two versions, with its share in percent if the step
 // has shares.
 func (in Input) versionTarget(role string) map[string]any {
 	target, share, revision := map[string]any{"role": role, "service": in.StableService}, 100-in.CanaryPercent(), ""
@@ -255,32 +256,32 @@ func toList(list []string) []any {
 	return all
 }
 
-// Output is what a script wants the object to be. Nil labels or annotations
-// mean that the script did not mention them: the originals stay.
+// Output is the desired object according to a script. Nil labels or annotations mean
+// that the script did not set them: the originals stay.
 type Output struct {
 	Spec        any
 	Labels      map[string]string
 	Annotations map[string]string
 
 	// Additions to OpenKruise's output.
-	Create []map[string]any // objects that are to be there beside this one: apiVersion, kind, metadata.name and what else they have
-	Delete []Reference      // objects made by earlier steps that must be gone before anything is written; what Create has no more goes last
+	Create []map[string]any // objects to create for this one: apiVersion, kind, metadata.name and other fields
+	Delete []Reference      // objects of earlier steps to delete before any write; objects that Create no longer has are deleted last
 
-	// WeightSum is what the weights of a rule's backends must add up to, by the
-	// capabilities of the kind; 0 when they may be any.
+	// WeightSum is the required sum of the weights of a rule's backends, by the
+	// capabilities of the kind; 0 if any sum is allowed.
 	WeightSum float64
 }
 
-// Reference names an object of the namespace of the one that a script shapes.
+// Reference names an object in the namespace of the object that a script shapes.
 type Reference struct{ APIVersion, Kind, Name string }
 
-// UnsupportedError is why a script cannot carry out what it is asked, in its
-// own words: the field unsupported of what it returns.
+// UnsupportedError is the reason why a script cannot carry out a step, in the
+// script's own words: the field unsupported of its result.
 type UnsupportedError struct{ Reason string }
 
 func (e *UnsupportedError) Error() string { return e.Reason }
 
-// Render runs the program on in and reads what it returns.
+// Render runs the program on in and reads its result.
 func (p *Program) Render(ctx context.Context, in Input, limits Limits) (Output, error) {
 	v, err := p.Run(ctx, in.LuaObject(), limits)
 	if err != nil {
@@ -296,8 +297,8 @@ func (p *Program) Render(ctx context.Context, in Input, limits Limits) (Output, 
 	return out, nil
 }
 
-// outputError tells what is wrong with what the program returned. What it refuses
-// itself it says in its own words.
+// outputError returns the error in the result of the program. A refusal of the
+// script itself keeps its own words.
 func (p *Program) outputError(err error) error {
 	var unsupported *UnsupportedError
 	if errors.As(err, &unsupported) {
@@ -343,8 +344,8 @@ func parseUnsupported(table map[string]any) error {
 	return errors.New("unsupported in the returned table must be a text that says why")
 }
 
-// parseTables is a field of the returned table that is a list of tables; an empty
-// table is one as well.
+// parseTables reads a field of the returned table that is a list of tables; an empty
+// table counts as a list.
 func parseTables(v any, field string) ([]map[string]any, error) {
 	if m, ok := v.(map[string]any); ok && len(m) == 0 || v == nil {
 		return nil, nil

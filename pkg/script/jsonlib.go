@@ -29,8 +29,8 @@ func jsonEncode(L *lua.LState) int {
 	return 1
 }
 
-// jsonDecode keeps what the codec keeps. It charges for the tables before it
-// makes them.
+// jsonDecode keeps the same JSON details as the codec. It charges for the tables
+// before it makes them.
 func jsonDecode(L *lua.LState) int {
 	r := runOf(L)
 	const bytesPerStep = 8

@@ -16,8 +16,8 @@ import (
 	"sync"
 )
 
-// Library finds scripts by the kind of object that they shape, and keeps what
-// it compiled. It is safe for concurrent use.
+// Library finds scripts by the kind of object that they shape, and caches compiled
+// scripts. It is safe for concurrent use.
 type Library struct {
 	builtin fs.FS
 	dir     string
@@ -31,31 +31,32 @@ type compiled struct {
 	err     error
 }
 
-// maxPrograms bounds the cache; scripts are few, and edited rarely.
+// maxPrograms bounds the cache; scripts are few, and edits are rare.
 const maxPrograms = 256
 
-// NewLibrary serves the scripts of builtin and, if dir is not empty, of a
-// directory with the same layout, <group>/<Kind>/trafficRouting.lua. Files of
-// the directory are read at each Find, so that an edit counts at once.
+// NewLibrary serves the scripts of builtin and, if dir is not empty, of a directory
+// with the same layout, <group>/<Kind>/trafficRouting.lua. Each FindScript reads the
+// files of the directory again, so that edits take effect at once.
 func NewLibrary(builtin fs.FS, dir string) *Library {
 	return &Library{builtin: builtin, dir: dir, programs: map[[sha256.Size]byte]compiled{}}
 }
 
-// ConfigMap is the part of a script ConfigMap that matters here. The zero value
-// stands for one that does not exist.
+// ConfigMap is the content of a script ConfigMap. The zero value stands for one that
+// does not exist.
 type ConfigMap struct {
 	Name     string // namespace/name
 	Data     map[string]string
-	Override bool // its keys win over the files: annotation sluice.dev/override
+	Override bool // its keys override the files: annotation sluice.dev/override
 }
 
-// Source is a script and where it came from.
+// Source is a script and its origin.
 type Source struct {
 	Origin  string // "built-in", "directory <path>" or "ConfigMap <namespace>/<name>"
 	Key     string // the path below lua_configuration, or the key in the ConfigMap
-	Hash    string // the first 12 hex digits of the SHA-256 of the text, and of what is said beside it
+	Hash    string // the first 12 hex digits of the SHA-256 of the text and of the capabilities
 	Program *Program
-	// Capabilities are what the kind can express; nil when nobody says.
+	// Capabilities are the features that the kind supports; nil if the script has
+	// none.
 	Capabilities *Capabilities
 }
 
@@ -80,8 +81,8 @@ func (s Source) Render(ctx context.Context, in Input, limits Limits) (Output, er
 	return out, nil
 }
 
-// prepareInput is a step as the script is asked for it, or why its kind cannot express
-// it.
+// prepareInput returns the input of the script for a step, or the reason why the
+// kind cannot express the step.
 func (s Source) prepareInput(in Input) (Input, error) {
 	if why := s.Capabilities.StepRefusal(in); why != "" {
 		return in, errors.New(why)
@@ -109,13 +110,14 @@ const (
 // IngressKind is the kind whose scripts are found by their class, with [Library.FindIngress].
 func IngressKind() GroupKind { return GroupKind{"networking.k8s.io", "Ingress"} }
 
-// ConfigMapKey is the key under which a ConfigMap holds the script of a custom resource.
+// ConfigMapKey is the key of a ConfigMap with the script of a custom resource.
 func ConfigMapKey(group, kind string) string { return keyPrefix + kind + "." + group }
 
-// FindScript returns the script for a kind of custom resource: that of the directory,
-// else the built-in one, else the ConfigMap's; with cm.Override the ConfigMap's
-// first. A missing script is a *NotFoundError. One that does not compile is an
-// *Error that names where it is; what follows in the order is not tried then.
+// FindScript returns the script for a kind of custom resource. It looks in the
+// directory, then in the built-in scripts, then in the ConfigMap; with cm.Override
+// in the ConfigMap first. A missing script is a *NotFoundError. A script that does
+// not compile is an *Error that names its place, and FindScript does not look
+// further then.
 func (l *Library) FindScript(group, kind string, cm ConfigMap) (Source, error) {
 	file := path.Join(group, kind, "trafficRouting.lua")
 	if !fs.ValidPath(file) || strings.Count(file, "/") != 2 || strings.ContainsAny(file, "\\:\x00") {
@@ -134,9 +136,9 @@ func (l *Library) FindScript(group, kind string, cm ConfigMap) (Source, error) {
 	return firstFound(missing, files, own)
 }
 
-// FindIngress returns the script for a class of Ingresses: the ConfigMap's, else
-// that of the directory, else the built-in one. Its errors are those of
-// [Library.FindScript].
+// FindIngress returns the script for a class of Ingresses. It looks in the
+// ConfigMap, then in the directory, then in the built-in scripts. It returns the
+// same errors as [Library.FindScript].
 func (l *Library) FindIngress(class string, cm ConfigMap) (Source, error) {
 	file := path.Join(ingressDirectory, class+".lua")
 	if !fs.ValidPath(file) || strings.Count(file, "/") != 1 || strings.ContainsAny(file, "\\:\x00") {
@@ -155,7 +157,7 @@ func (l *Library) FindIngress(class string, cm ConfigMap) (Source, error) {
 // lookup looks for a script in one place.
 type lookup func() (source Source, found bool, err error)
 
-// firstFound is what is found first.
+// firstFound returns the first script that it finds.
 func firstFound(missing *NotFoundError, places ...[]lookup) (Source, error) {
 	for _, look := range slices.Concat(places...) {
 		if source, found, err := look(); found || err != nil {
@@ -165,12 +167,12 @@ func firstFound(missing *NotFoundError, places ...[]lookup) (Source, error) {
 	return Source{}, missing
 }
 
-// ListKinds lists the kinds of custom resources that have a script, or something
-// in its place that does not compile. [IngressKind] is not among them.
+// ListKinds lists the kinds of custom resources that have a script, even one that
+// does not compile. It does not list [IngressKind].
 func (l *Library) ListKinds(cm ConfigMap) []GroupKind {
 	found := map[GroupKind]bool{}
 	for _, tree := range l.scriptTrees() {
-		// The pattern is a good one; a directory that cannot be read holds none.
+		// The pattern is valid; an unreadable directory counts as empty.
 		files, _ := fs.Glob(tree, "*/*/trafficRouting.lua")
 		for _, file := range files {
 			group, name := path.Split(path.Dir(file))
@@ -187,8 +189,8 @@ func (l *Library) ListKinds(cm ConfigMap) []GroupKind {
 	return slices.SortedFunc(maps.Keys(found), func(a, b GroupKind) int { return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind)) })
 }
 
-// CreatedKinds lists the kinds of objects that any script may make beside the one that
-// it shapes. Those of Ingress classes make Ingresses.
+// CreatedKinds lists the kinds of objects that any script may create. The scripts of
+// Ingress classes create Ingresses.
 func (l *Library) CreatedKinds(cm ConfigMap) []GroupVersionKind {
 	all := []GroupVersionKind{{IngressKind().Group + "/v1", IngressKind().Kind}}
 	for _, said := range l.CapabilitiesByKind(cm) {
@@ -203,8 +205,8 @@ func (l *Library) CreatedKinds(cm ConfigMap) []GroupVersionKind {
 	})
 }
 
-// CapabilitiesByKind are what the scripts of [Library.ListKinds] say of their kinds; those that
-// say nothing, or do not compile, are left out.
+// CapabilitiesByKind returns the capabilities of the scripts of [Library.ListKinds].
+// It leaves out scripts that have none, or do not compile.
 func (l *Library) CapabilitiesByKind(cm ConfigMap) map[GroupKind]*Capabilities {
 	said := map[GroupKind]*Capabilities{}
 	for _, kind := range l.ListKinds(cm) {
@@ -235,7 +237,7 @@ func (l *Library) fromBuiltin(file, beside string, missing *NotFoundError) (Sour
 	return l.fromTree("built-in", l.builtin, file, beside)
 }
 
-// fromTree reads a script, and what stands beside it about its kind.
+// fromTree reads a script and the capabilities of its kind.
 func (l *Library) fromTree(origin string, tree fs.FS, file, beside string) (Source, bool, error) {
 	text, found, err := readScript(origin, tree, file)
 	if !found || err != nil {
@@ -273,7 +275,7 @@ func (l *Library) fromConfigMap(key string, cm ConfigMap, missing *NotFoundError
 	return l.newSource("ConfigMap "+cm.Name, key, text, about, told)
 }
 
-// newSource is a script and, if anybody tells, what its kind can express.
+// newSource returns a script and the capabilities of its kind, if it has any.
 func (l *Library) newSource(origin, key, text, about string, told bool) (Source, bool, error) {
 	sum := sha256.Sum256([]byte(text + about))
 	name := fmt.Sprintf("%s (%s)", key, origin)
@@ -290,7 +292,7 @@ func (l *Library) newSource(origin, key, text, about string, told bool) (Source,
 	return s, true, nil
 }
 
-// compileCached remembers refusals too: a broken script costs its parse once.
+// compileCached also caches errors, so that a broken script is parsed only once.
 func (l *Library) compileCached(name, text string) (*Program, error) {
 	id := sha256.Sum256([]byte(name + "\x00" + text))
 	l.mu.Lock()
@@ -309,11 +311,11 @@ func (l *Library) compileCached(name, text string) (*Program, error) {
 	return program, err
 }
 
-// NotFoundError lists where a script was looked for, or says what to use in
-// place of a kind that no script could be written for.
+// NotFoundError lists the places that were searched for a script. For a kind that no
+// script can serve, it names a kind to use instead.
 type NotFoundError struct {
 	Group, Kind string
-	// Class is that of an Ingress, which has no Group and Kind here.
+	// Class is the class of an Ingress, which has no Group and Kind here.
 	Class string
 
 	looked    []string
@@ -321,13 +323,13 @@ type NotFoundError struct {
 	key       string
 }
 
-// IsUnsupported reports whether no script could be written for the kind, or for the class.
+// IsUnsupported reports whether no script can serve the kind, or the class.
 func (e *NotFoundError) IsUnsupported() bool {
 	_, ok := unsupportedKinds[e.unsupportedKey()]
 	return ok
 }
 
-// unsupportedKey is where [unsupportedKinds] has the kind, or the class.
+// unsupportedKey is the key of the kind, or of the class, in [unsupportedKinds].
 func (e *NotFoundError) unsupportedKey() GroupKind {
 	if e.Class != "" {
 		return GroupKind{e.Class, "ingress"}

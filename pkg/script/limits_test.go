@@ -17,32 +17,32 @@ import (
 	"time"
 )
 
-// What a script may take, whatever it does.
+// Limits for any script.
 const (
 	mostTime   = 250 * time.Millisecond
 	mostMemory = 64 << 20
-	mostBytes  = 40 << 10 // that one call of the VirtualService script allocates
+	mostBytes  = 40 << 10 // allocated by one call of the VirtualService script
 )
 
-// measured is what one run took in a process of its own.
+// measured is the cost of one run in a process of its own.
 type measured struct {
 	CPU, Wall  time.Duration
-	Peak       int // growth of the process, at its highest
-	Goroutines int // more than before
+	Peak       int // highest growth of the process
+	Goroutines int // number of new goroutines
 	Kind       Kind
-	Next       string // what the good call gives afterwards
+	Next       string // the output of the next good call
 }
 
-// TestHostileScriptsKeepTheLimits runs each script in a process of its own, so
-// that one that kills its process is one failure, and so that the kernel counts
-// time and memory exactly. Time is processor time, garbage collection included:
-// unlike the wall clock it is the same on a busy machine, nearly. What is left
-// of the difference (caches, hyperthreads) only adds, so what seems to take too
-// long is measured again, up to five times and with no other script beside it.
+// TestHostileScriptsKeepTheLimits runs each script in a process of its own. So a
+// script that kills its process is one failure, and the kernel counts time and
+// memory exactly. Time is processor time, including garbage collection: unlike the
+// wall clock it depends little on the load of the machine. The rest of that
+// dependence (caches, hyperthreads) only adds time. So the test measures a slow
+// script again, up to five times and without other scripts at the same time.
 func TestHostileScriptsKeepTheLimits(t *testing.T) {
 	good, most := goodCall(t), mostTime
 	if testing.CoverMode() != "" {
-		most *= 2 // the binary counts statements as well
+		most *= 2 // the binary also counts statements
 	}
 	var alone sync.RWMutex
 	for _, h := range hostileScripts(t) {
@@ -93,7 +93,7 @@ func measure(t *testing.T, source string) measured {
 	return m
 }
 
-// TestOneHostileScript is what the child process runs: the script on its input.
+// TestOneHostileScript runs in the child process: it runs the script on its input.
 func TestOneHostileScript(t *testing.T) {
 	if os.Getenv(asChild) == "" {
 		t.Skip("only in a child of TestHostileScriptsKeepTheLimits")
@@ -102,7 +102,7 @@ func TestOneHostileScript(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	goodCall(t) // so that what is made once is made
+	goodCall(t) // warm up: make everything that is made only once
 	runtime.GC()
 	if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil {
 		t.Logf("the peak of before counts as well: %v", err)
@@ -133,7 +133,7 @@ func processTime(t *testing.T) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// status is a line of the kernel's account of this process, in bytes.
+// status reads a field of /proc/self/status, in bytes.
 func status(t *testing.T, field string) int {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/status")

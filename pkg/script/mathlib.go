@@ -6,7 +6,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// There is no random: a script gives the same result each time it is asked.
+// There is no random, because a script must give the same result each time.
 var mathFunctions = map[string]lua.LGFunction{
 	"abs": unaryFunction(math.Abs), "acos": unaryFunction(math.Acos), "asin": unaryFunction(math.Asin), "atan": unaryFunction(math.Atan), "ceil": unaryFunction(math.Ceil),
 	"cos": unaryFunction(math.Cos), "cosh": unaryFunction(math.Cosh), "exp": unaryFunction(math.Exp), "floor": unaryFunction(math.Floor), "log": unaryFunction(math.Log),

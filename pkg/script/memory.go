@@ -7,9 +7,10 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// memory keeps what JSON can say and a Lua table cannot, beside the tables and
-// invisible to the script: null members of objects, and numbers that a float64
-// does not hold. Whether an empty table was an array is kept as its metatable.
+// memory keeps the parts of JSON that a Lua table cannot hold, outside the tables
+// and invisible to the script. These are null members of objects, and numbers that a
+// float64 does not hold. The metatable of an empty table says whether it was an
+// array.
 type memory struct {
 	nulls map[*lua.LTable][]string
 	exact map[slot]any
@@ -57,7 +58,7 @@ func (m *memory) keepExact(at slot, n lua.LNumber, v any) {
 	m.large[n] = v
 }
 
-// exactNumber gives the number as JSON gave it, if it is still the same number.
+// exactNumber returns the number as the JSON had it, if it is still the same number.
 func (m *memory) exactNumber(at slot, n lua.LNumber) (any, bool) {
 	if m.exact == nil {
 		return nil, false
@@ -80,7 +81,8 @@ func toFloat(v any) lua.LNumber {
 	return 0
 }
 
-// isSafeInteger: below 2^53 each integer has a float64 of its own.
+// isSafeInteger reports whether n is an integer below 2^53; each of these has its
+// own float64.
 func isSafeInteger(n lua.LNumber) bool {
 	return n > -(1<<53) && n < 1<<53 && n == lua.LNumber(int64(n))
 }

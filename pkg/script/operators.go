@@ -6,8 +6,9 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// Names of the host functions that the rewriter calls: string constants, for
-// which bind puts the functions. Sources that spell such a string are refused.
+// Names of the host functions that the rewriter calls. They are string constants,
+// which bindOperators replaces by the functions. A source with such a string is
+// refused.
 const (
 	opPrefix   = "\x00sluice:"
 	opConcat   = opPrefix + "concat"   // a..b..c
@@ -25,8 +26,8 @@ var operators = hostFunctions(map[string]lua.LGFunction{
 	opLength: lengthOf, opWeigh: chargeOperand, opFunction: chargeFunction,
 })
 
-// bindOperators puts the operators in the place of their names, once, before the
-// program is shared.
+// bindOperators replaces the names of the operators by the operators, once, before
+// goroutines share the program.
 func bindOperators(proto *lua.FunctionProto) {
 	for i, c := range proto.Constants {
 		if name, ok := c.(lua.LString); ok && strings.HasPrefix(string(name), opPrefix) {
@@ -38,8 +39,8 @@ func bindOperators(proto *lua.FunctionProto) {
 	}
 }
 
-// chargeOperand pays for a long string before one instruction compares it, reads it as
-// a number, or hashes it to look up a key.
+// chargeOperand charges for a long string before one instruction compares it, reads
+// it as a number, or hashes it to look up a key.
 func chargeOperand(L *lua.LState) int {
 	if s, ok := L.Get(1).(lua.LString); ok {
 		runOf(L).chargeLongString(L, s)
@@ -54,8 +55,8 @@ func (r *run) chargeLongString(L *lua.LState, s lua.LString) {
 	}
 }
 
-// chargeFunction pays for a function: for each variable that it captures the engine
-// makes a cell, after a search through the cells that are open.
+// chargeFunction charges for a function. For each captured variable the engine
+// searches the open cells, and makes a cell.
 func chargeFunction(L *lua.LState) int {
 	const perCapture, stepsPerCapture = 112, 8
 	r := runOf(L)
@@ -84,8 +85,8 @@ func concatValues(L *lua.LState) int {
 	return 1
 }
 
-// chargeTable pays for a table. The empty one is made here: left to itself, the
-// engine prepares each for 32 members.
+// chargeTable charges for a table. It makes empty tables itself, because the engine
+// would prepare each for 32 members.
 func chargeTable(L *lua.LState) int {
 	runOf(L).chargeBytes(L, tablePrice)
 	if L.GetTop() == 0 {
@@ -96,7 +97,7 @@ func chargeTable(L *lua.LState) int {
 	return 1
 }
 
-// chargeVarargs pays for values that one instruction copies.
+// chargeVarargs charges for values that one instruction copies.
 func chargeVarargs(L *lua.LState) int {
 	const copiedPerStep = 16
 	n := tooMany(L, L.GetTop())
@@ -104,8 +105,8 @@ func chargeVarargs(L *lua.LState) int {
 	return n
 }
 
-// tooMany refuses more values than a call may pass or return, and pays for many:
-// a constructor around the call keeps them, be they nil.
+// tooMany refuses more values than a call may pass or return, and charges for many:
+// a constructor around the call keeps all of them, even nil.
 func tooMany(L *lua.LState, n int) int {
 	const few = 16
 	if n > maxValues {
@@ -117,8 +118,8 @@ func tooMany(L *lua.LState, n int) int {
 	return n
 }
 
-// storeMember is t[k] = v. A key far beyond the end makes the engine fill the gap, so
-// the gap is paid for first.
+// storeMember is t[k] = v. A key far beyond the end makes the engine fill the gap,
+// so storeMember charges for the gap first.
 func storeMember(L *lua.LState) int {
 	t, ok := L.Get(1).(*lua.LTable)
 	if !ok {
@@ -165,9 +166,9 @@ func lengthOf(L *lua.LState) int {
 	return 1
 }
 
-// tableLength is #t. The engine looks for the end from the last slot that was ever
-// used, each time; here the empty slots at the end are dropped on the way, so
-// that asking again costs nothing.
+// tableLength is #t. The engine searches the end each time, from the last slot that
+// was ever used. tableLength drops the empty slots at the end, so that the next
+// search costs nothing.
 func tableLength(t *lua.LTable) int {
 	n := t.Len()
 	if n == 0 {

@@ -6,8 +6,8 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// matcher runs one Lua 5.1 pattern over one string by backtracking. Each
-// attempt is charged to the run, so a pattern that explodes ends like a loop.
+// matcher runs one Lua 5.1 pattern over one string by backtracking. It charges the
+// run for each attempt, so a pattern that explodes ends like a loop.
 type matcher struct {
 	L        *lua.LState
 	run      *run
@@ -357,8 +357,8 @@ func inClass(c, class byte) bool {
 func isAlpha(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// captureValue is capture i of a match from s to e; a pattern without captures has the
-// whole match as its only one.
+// captureValue is capture i of a match from s to e. In a pattern without captures,
+// the whole match is the only one.
 func (m *matcher) captureValue(i, s, e int) lua.LValue {
 	if i >= m.captures {
 		if i > 0 {
@@ -381,7 +381,8 @@ func (m *matcher) substring(s, e int) lua.LValue {
 	return lua.LString(m.src[s:e])
 }
 
-// pushCaptures pushes all captures, or the whole match if there are none and whole is set.
+// pushCaptures pushes all captures. Without captures it pushes the whole match, if
+// whole is set.
 func (m *matcher) pushCaptures(s, e int, whole bool) int {
 	n := m.captures
 	if n == 0 && whole {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The fuzz targets try what comes; this tries patterns that mean something.
+// The fuzz targets try arbitrary patterns; this test tries meaningful ones.
 func TestPatternsAgree(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 1000 {

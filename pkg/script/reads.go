@@ -6,26 +6,27 @@ import (
 	"slices"
 )
 
-// Reads is a kind of objects, and the fields by which a gateway object names one of
-// them, anywhere in its spec. What is read may name further objects in the same way.
+// Reads is a kind of objects, with the fields in which a gateway object names one of
+// them, anywhere in its spec. The objects may name further objects in the same way.
 type Reads struct {
-	// An absent APIVersion is that of the gateway object.
+	// An absent APIVersion means the version of the gateway object.
 	GroupVersionKind `json:",inline"`
-	// Field holds the name. NamespaceField stands beside it and holds the
-	// namespace; absent that is the namespace of the object that names.
+	// Field holds the name. NamespaceField, in the same object, holds the namespace.
+	// Without it, the namespace is the one of the object with the spec.
 	Field          string `json:"field"`
 	NamespaceField string `json:"namespaceField,omitempty"`
-	// KindField stands beside Field, which names an object only where KindField
+	// KindField is in the same object as Field. Field then counts only if KindField
 	// holds Kind.
 	KindField string `json:"kindField,omitempty"`
-	// Under is the key of the objects in which Field counts; absent it counts in all.
+	// Under is the key of the objects in which Field counts; if absent it counts in
+	// all.
 	Under string `json:"under,omitempty"`
 }
 
 // Name is a name within a namespace.
 type Name struct{ Namespace, Name string }
 
-// For is the same of gateway objects of an API version.
+// For returns r for gateway objects of an API version.
 func (r Reads) For(apiVersion string) Reads {
 	r.APIVersion = cmp.Or(r.APIVersion, apiVersion)
 	return r
@@ -38,8 +39,8 @@ func (r Reads) valid() error {
 	return nil
 }
 
-// Named returns the names that a spec holds, sorted and without duplicates.
-// namespace is that of the object of the spec.
+// Named returns the names in a spec, sorted and without duplicates. namespace is the
+// namespace of the object with the spec.
 func (r Reads) Named(spec any, namespace string) (names []Name) {
 	var look func(key string, v any)
 	look = func(key string, v any) {
@@ -62,7 +63,7 @@ func (r Reads) Named(spec any, namespace string) (names []Name) {
 	return slices.Compact(names)
 }
 
-// namedBy is the name that the fields of one object hold, the zero Name for none.
+// namedBy returns the name in the fields of one object, the zero Name for none.
 func (r Reads) namedBy(fields map[string]any, namespace string) Name {
 	if kind, _ := fields[r.KindField].(string); r.KindField != "" && kind != r.Kind {
 		return Name{}

@@ -6,10 +6,10 @@ import (
 	"github.com/yuin/gopher-lua/ast"
 )
 
-// rewriter measures a parsed script and replaces the operations whose cost does
-// not show in the number of instructions by calls of metered host functions:
-// concatenation, tables, functions, varargs, lengths, assignments to computed
-// keys, and operands that may be long strings.
+// rewriter measures a parsed script. It replaces operations whose cost does not show
+// in the number of instructions by calls of metered host functions: concatenation,
+// tables, functions, varargs, lengths, assignments to computed keys, and operands
+// that may be long strings.
 type rewriter struct {
 	nodes     int
 	functions int
@@ -20,7 +20,7 @@ type rewriter struct {
 	refusal   string
 }
 
-// countNode counts a node; false means: stop descending.
+// countNode counts a node; false means that the caller must not descend.
 func (rw *rewriter) countNode(n ast.PositionHolder, depth int) bool {
 	rw.nodes++
 	if depth > maxDepth || rw.nodes > maxNodes {
@@ -54,7 +54,7 @@ func (rw *rewriter) rewriteBlock(stmts []ast.Stmt, depth int) []ast.Stmt {
 	out := make([]ast.Stmt, 0, len(stmts))
 	for _, s := range stmts {
 		if f, ok := localFunction(s); ok {
-			// A function sees its own name, so the name comes first.
+			// A function can use its own name, so the local comes first.
 			local := s.(*ast.LocalAssignStmt)
 			out = append(out, copyPosition(&ast.LocalAssignStmt{Names: local.Names}, s))
 			name := copyPosition(&ast.IdentExpr{Value: local.Names[0]}, s)
@@ -119,7 +119,7 @@ func (rw *rewriter) rewriteStmt(s ast.Stmt, depth int) ast.Stmt {
 	return s
 }
 
-// rewriteDefinition is function a.b.c() or function a.b:c(), which are assignments.
+// rewriteDefinition turns function a.b.c() and function a.b:c() into assignments.
 func (rw *rewriter) rewriteDefinition(s *ast.FuncDefStmt, depth int) ast.Stmt {
 	target := s.Name.Func
 	if target == nil {
@@ -132,7 +132,8 @@ func (rw *rewriter) rewriteDefinition(s *ast.FuncDefStmt, depth int) ast.Stmt {
 	return rw.rewriteStmt(copyPosition(&ast.AssignStmt{Lhs: []ast.Expr{target}, Rhs: []ast.Expr{s.Func}}, s), depth)
 }
 
-// rewriteTargets descends into what is assigned to. The last key is left to assign.
+// rewriteTargets rewrites the targets of an assignment. It leaves the last key to
+// rewriteAssign.
 func (rw *rewriter) rewriteTargets(es []ast.Expr, depth int) {
 	for i, e := range es {
 		a, ok := e.(*ast.AttrGetExpr)
@@ -213,7 +214,7 @@ func isComputed(e ast.Expr) bool {
 	return ok && !isName(a.Key)
 }
 
-// isName: a key that is short and written in the source.
+// isName reports whether a key is short and written in the source.
 func isName(key ast.Expr) bool {
 	s, ok := key.(*ast.StringExpr)
 	return ok && s.Value != "" && len(s.Value) <= maxName

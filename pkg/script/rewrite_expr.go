@@ -77,7 +77,7 @@ func (rw *rewriter) rewriteExpr(e ast.Expr, depth int) ast.Expr {
 	return e
 }
 
-// rewriteOperand pays for an operand that may be a long string.
+// rewriteOperand charges for an operand that may be a long string.
 func (rw *rewriter) rewriteOperand(e ast.Expr, depth int) ast.Expr {
 	number := isNumber(e)
 	e = rw.rewriteExpr(e, depth)
@@ -93,7 +93,7 @@ func chargedOperand(e ast.Expr) ast.Expr {
 	return hostCall(e, opWeigh, args...)
 }
 
-// isNumber: e is a number, or an error.
+// isNumber reports whether e evaluates to a number, or to an error.
 func isNumber(e ast.Expr) bool {
 	switch e.(type) {
 	case *ast.NumberExpr, *ast.ArithmeticOpExpr, *ast.UnaryMinusOpExpr, *ast.UnaryLenOpExpr:
@@ -102,7 +102,7 @@ func isNumber(e ast.Expr) bool {
 	return false
 }
 
-// isCheap: whatever e is compared with, the comparison is short.
+// isCheap reports whether every comparison with e is short.
 func isCheap(e ast.Expr) bool {
 	switch e := e.(type) {
 	case *ast.NilExpr, *ast.TrueExpr, *ast.FalseExpr:
@@ -124,8 +124,8 @@ func (rw *rewriter) rewriteFunction(f *ast.FunctionExpr, depth int) {
 	}
 }
 
-// touchVarargs has a vararg function look at its varargs once: the engine would
-// otherwise build the table "arg" of Lua 5.0 at each call, unmetered.
+// touchVarargs makes a vararg function read its varargs once. Otherwise the engine
+// would build the table "arg" of Lua 5.0 at each call, unmetered.
 func (rw *rewriter) touchVarargs(body []ast.Stmt, at ast.PositionHolder) []ast.Stmt {
 	touch := copyPosition(&ast.LocalAssignStmt{
 		Names: []string{rw.tempName()},
@@ -154,8 +154,8 @@ func (rw *rewriter) rewriteConcat(e *ast.StringConcatOpExpr, depth int) ast.Expr
 	return hostCall(e, opConcat, args...)
 }
 
-// rewriteTable wraps a constructor, so that each table is paid for, and its computed
-// keys, so that {[16000]=1} is.
+// rewriteTable wraps a constructor, so that the run is charged for each table, and
+// for computed keys such as {[16000]=1}.
 func (rw *rewriter) rewriteTable(e *ast.TableExpr) ast.Expr {
 	for _, f := range e.Fields {
 		if f.Key != nil && !isName(f.Key) {
@@ -176,7 +176,7 @@ func hostCall(at ast.PositionHolder, name string, args ...ast.Expr) *ast.FuncCal
 	return copyPosition(&ast.FuncCallExpr{Func: f, Args: args, AdjustRet: true}, at)
 }
 
-// noTailCall passes the values of a tail call on. The engine remembers each of a
+// noTailCall passes on the values of a tail call. The engine remembers each of a
 // frame's tail calls, and writes a line for each whenever an error is caught.
 func noTailCall(s *ast.ReturnStmt) {
 	if len(s.Exprs) != 1 {
@@ -189,8 +189,8 @@ func noTailCall(s *ast.ReturnStmt) {
 	}
 }
 
-// adjustToOne makes sure that the last operand stands for one value, not for all
-// the values of a call.
+// adjustToOne makes the last operand stand for one value, not for all the values of
+// a call.
 func adjustToOne(es []ast.Expr) {
 	switch e := es[len(es)-1].(type) {
 	case *ast.FuncCallExpr:

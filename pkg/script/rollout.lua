@@ -1,13 +1,14 @@
--- The global rollout of every script: what scripts for gateways have in common.
--- It has parts, between lines of three dashes, and a part is run when a script
--- first names something in it: most need little, and each call makes it anew. To
--- each part copy and rollout are known. The one function that Lua cannot express
--- comes from outside: copy, which keeps what JSON knows of a table.
+-- The global rollout of every script: the functions that scripts for gateways
+-- share. Lines of three dashes separate its parts. The engine runs a part when a
+-- script first names something in it, because most scripts need little and each
+-- call makes its parts again. Each part gets two variables: rollout and copy. copy
+-- is the one function that Lua cannot express. It keeps the JSON details of a
+-- table.
 
 ---
 
--- clone copies a value and whatever it holds. Empty tables are shared: they are
--- lists or objects, which a new one would not be.
+-- clone copies a value and all its members. It shares empty tables: these are
+-- marked as lists or objects, and a new table would have no mark.
 function rollout.clone(value)
     if type(value) ~= "table" or next(value) == nil then
         return value
@@ -23,10 +24,10 @@ end
 
 ---
 
--- split takes percent (0 to 100) of what the parts add up to, and returns what
--- is taken and what is left of each, as whole numbers in the old proportion.
--- What rounding leaves over stays with the first part. A share above 0 is never
--- rounded to nothing, nor one below 100 to all, where there are two to share.
+-- split takes percent (0 to 100) of the sum of the parts. It returns the amount
+-- taken and the rest of each part, as whole numbers in the old proportion. The
+-- first part keeps the remainder of rounding. If the sum is 2 or more, a share
+-- above 0 is never rounded to nothing, and a share below 100 never to all.
 function rollout.split(parts, percent)
     local total = 0
     for _, part in ipairs(parts) do
@@ -56,8 +57,8 @@ function rollout.percent()
     return obj.fineWeight or math.max(obj.canaryWeight, 0)
 end
 
--- finest is of how many parts percent is a whole number: 100, or a power of ten
--- more.
+-- finest returns the number of parts of the whole for which percent is a whole
+-- number of parts: 100, or 100 times a power of ten.
 function rollout.finest(percent)
     local whole = 100
     while math.floor(percent * whole * 10 + 0.5) % 1000 ~= 0 and whole < 100000 do
@@ -68,11 +69,11 @@ end
 
 ---
 
--- largest is a weight that every kind takes.
+-- largest is a weight that every kind accepts.
 local largest = 1000000
 
--- take splits the weights of backends, which all have one: what is left of each is
--- written, what is taken from them returned.
+-- take splits the weights of backends, which all have one. It writes the rest of
+-- each weight, and returns the amount taken.
 function rollout.take(backends, percent)
     local parts = {}
     for i, backend in ipairs(backends) do
@@ -85,14 +86,14 @@ function rollout.take(backends, percent)
     return taken
 end
 
--- shares gives the canary percent of what the stable backends of a rule get, and
--- returns its weight. all are the backends of the rule but for the canary, stable
--- those of them that give; both are copies, whose weights are written. absent is
--- what a weight counts that is not there.
+-- shares gives the canary percent of the traffic of a rule's stable backends, and
+-- returns its weight. all are the backends of the rule without the canary. stable
+-- are the stable backends with traffic. Both hold copies, whose weights are
+-- written. absent is the value of an absent weight.
 --
--- Weights are relative. Percents are told where nobody else takes part, or as
--- small a part as the share needs; elsewhere all are multiplied, so that whole
--- numbers can say the share.
+-- Weights are relative. If all backends are stable, they get percents, or smaller
+-- parts if the share needs them. Otherwise all weights are multiplied, so that
+-- whole numbers can express the share.
 function rollout.shares(all, stable, percent, absent)
     local total, whole = 0, rollout.finest(percent)
     for _, backend in ipairs(stable) do
@@ -106,7 +107,7 @@ function rollout.shares(all, stable, percent, absent)
         end
         stable[1].weight = stable[1].weight + whole - said
     else
-        local highest = math.max(1, total) -- the canary may get all that the stable ones have together
+        local highest = math.max(1, total) -- the canary may get the traffic of all stable backends together
         for _, backend in ipairs(all) do
             highest = math.max(highest, backend.weight or absent)
         end
@@ -124,9 +125,9 @@ end
 
 ---
 
--- cross combines each of an owner's matches with each of a step's: both(own,
--- added) returns the match that fulfils both, or nil if no request does. An
--- owner without matches takes any request.
+-- cross combines each of the owner's matches with each of the step's: both(own,
+-- added) returns the match that fulfils both, or nil if no request does. An owner
+-- without matches accepts any request.
 function rollout.cross(own, added, both)
     if own == nil or #own == 0 then
         own = { {} }
@@ -145,12 +146,13 @@ end
 
 ---
 
--- quote makes a text a regular expression (RE2 or PCRE) that matches itself.
+-- quote returns a regular expression (RE2 or PCRE) that matches exactly the text.
 function rollout.quote(text)
     return (string.gsub(text, "[%^%$%.%|%?%*%+%(%)%[%]%{%}\\]", "\\%0"))
 end
 
--- under reports whether a path is a prefix, or lies below it, by whole segments.
+-- under reports whether a path equals a prefix, or lies below it, by whole
+-- segments.
 function rollout.under(path, prefix)
     prefix = string.gsub(prefix, "/+$", "")
     return path == prefix or path == prefix .. "/" or string.sub(path, 1, #prefix + 1) == prefix .. "/"
@@ -158,9 +160,9 @@ end
 
 ---
 
--- conditions joins two lists of {type, name, value} of which all must hold, or
--- returns nil if no request fulfils them. key(condition) is the same for those
--- that are about the same thing; what says to people what it is.
+-- conditions joins two lists of {type, name, value}, all of which must hold. It
+-- returns nil if no request fulfils them. key(condition) is equal for conditions
+-- on the same header or parameter; what names its sort in messages.
 function rollout.conditions(own, added, what, key)
     local list, known = {}, {}
     for _, condition in ipairs(own or {}) do
@@ -173,7 +175,7 @@ function rollout.conditions(own, added, what, key)
         if mine == nil then
             table.insert(list, condition)
         elseif mine.value == condition.value and how == mineHow then
-            -- it is there already
+            -- it is already in the list
         elseif how == "Exact" and mineHow == "Exact" then
             return nil
         else
@@ -184,8 +186,8 @@ function rollout.conditions(own, added, what, key)
     return list
 end
 
--- sameHeader and sameParam are keys for conditions: case matters in names of
--- query parameters, and not in those of headers.
+-- sameHeader and sameParam are keys for conditions: names of query parameters are
+-- case-sensitive, and names of headers are not.
 function rollout.sameHeader(header)
     return string.lower(header.name)
 end
@@ -196,9 +198,9 @@ end
 
 ---
 
--- headers applies a step's requestHeaderModifier to one that is there already,
--- {set, add, remove} with lists of {name, value} as in the Gateway API, and
--- returns the result. Names of headers are the same in any case.
+-- headers adds a step's requestHeaderModifier to an existing one. Both are {set,
+-- add, remove} with lists of {name, value} as in the Gateway API. It returns the
+-- result. Names of headers are case-insensitive.
 function rollout.headers(change, before)
     local result = before and copy(before) or {}
     for _, verb in ipairs({ "set", "add" }) do
@@ -232,7 +234,8 @@ function rollout.headers(change, before)
     return result
 end
 
--- headerMaps is the same for kinds that keep {set, add} as maps of values by name.
+-- headerMaps does the same for kinds that have {set, add} as maps of values by
+-- name.
 function rollout.headerMaps(change, before)
     local result = copy(before or {})
     for _, verb in ipairs({ "set", "add" }) do
@@ -249,13 +252,13 @@ end
 
 ---
 
--- whole makes a pattern match whole values only, for gateways that look for it
+-- whole makes a pattern match whole values only, for gateways that search for it
 -- anywhere.
 function rollout.whole(pattern)
     return "^(?:" .. pattern .. ")$"
 end
 
--- prefixed is a regular expression for the paths that lie under a prefix, by whole
+-- prefixed returns a regular expression for the paths under a prefix, by whole
 -- segments.
 function rollout.prefixed(prefix)
     local path = string.gsub(prefix, "/+$", "")
@@ -269,8 +272,8 @@ function rollout.matched()
     return obj.matches ~= nil and next(obj.matches) ~= nil
 end
 
--- chosen reports whether a rule is one of those that a release keeps to, by their
--- names.
+-- chosen reports whether the release is limited to rules with certain names, and
+-- this rule has one of them.
 function rollout.chosen(rule)
     for _, name in ipairs(obj.routes) do
         if rule.name == name then
@@ -280,8 +283,8 @@ function rollout.chosen(rule)
     return false
 end
 
--- named is the object of obj.reads that a reference names, {name, namespace}, or
--- nil. namespace stands in for one that is absent.
+-- named returns the object of obj.reads that a reference names, {name, namespace},
+-- or nil. namespace replaces an absent namespace of the reference.
 function rollout.named(kind, ref, namespace)
     if (ref.namespace or "") ~= "" then
         namespace = ref.namespace
@@ -293,8 +296,8 @@ function rollout.named(kind, ref, namespace)
     end
 end
 
--- routed reports whether the release routes on an object of obj.reads itself, by
--- the stable Service of this call.
+-- routed reports whether the release also routes on an object of obj.reads itself,
+-- through the stable Service of this call.
 function rollout.routed(of)
     for _, service in ipairs(of.services or {}) do
         if service == obj.stableService then
@@ -304,8 +307,8 @@ function rollout.routed(of)
     return false
 end
 
--- toRoute says how to have the release route on an object of obj.reads itself.
--- A release names objects of its own namespace only.
+-- toRoute tells users how to make the release route on an object of obj.reads
+-- itself. A release can name only objects of its own namespace.
 function rollout.toRoute(of)
     local what = of.kind .. " " .. of.metadata.name
     if of.metadata.namespace == obj.namespace then
@@ -315,8 +318,8 @@ function rollout.toRoute(of)
         .. " and name it in customNetworkRefs of trafficRoutings as well"
 end
 
--- known ends the script when a rule that the release keeps to is not there, or
--- does not lead to the stable Service. leads(rule) tells.
+-- known ends the script if a rule that the release names does not exist, or does
+-- not lead to the stable Service. leads(rule) reports the latter.
 function rollout.known(rules, kind, leads)
     for _, name in ipairs(obj.routes) do
         local found = false
@@ -332,8 +335,8 @@ end
 
 ---
 
--- changes are those of the headers of a share's requests: the step's, but what it
--- says beside matches is about those; a tag is about all.
+-- changes returns the header changes for a share of the requests. In a step with
+-- matches, the step's changes concern only the matching requests, and the tag all.
 function rollout.changes()
     if rollout.matched() then
         return obj.tag and { set = { { name = obj.tag.header, value = obj.tag.value } } }
@@ -343,14 +346,14 @@ end
 
 ---
 
--- rules is the course of a script for a kind with a list of rules: it returns the
--- list for the step. how has what differs:
+-- rules runs the steps of a script for a kind with a list of rules, and returns
+-- the list for the step. how has the parts that differ between kinds:
 --
--- leads(rule) whether it leads to the stable Service
--- narrowed(rule) its copies that lead what the step matches to the canary; they
---   come before the rule
--- share(rule) gives the canary its share in the rule itself
--- mirror(rule) has requests by the rule copied to the canary
+--   leads(rule) reports whether it leads to the stable Service
+--   narrowed(rule) returns copies for the requests that the step matches, which lead
+--     to the canary; they come before the rule
+--   share(rule) gives the canary its share in the rule itself
+--   mirror(rule) copies requests of the rule to the canary
 --
 -- A step may have both: matching requests go to the canary, the rest is split.
 function rollout.rules(rules, kind, how)
@@ -395,8 +398,8 @@ end
 
 ---
 
--- terms and combine are about conditions as meshes have them, {exact}, {prefix} or
--- {regex}. path is the name that a kind gives to that part.
+-- terms and combine handle conditions in the form of meshes, {exact}, {prefix} or
+-- {regex}. path is the name of the path condition in a kind.
 local parts = { "headers", "queryParams" }
 
 local function matcher(kind, how, value)
@@ -411,7 +414,7 @@ local function matcher(kind, how, value)
         .. "; use Exact or RegularExpression (paths also PathPrefix)", 0)
 end
 
--- members are conditions by name, nil when there are none.
+-- members returns conditions by name, nil without conditions.
 local function members(kind, list)
     if list == nil or #list == 0 then
         return nil
@@ -423,7 +426,7 @@ local function members(kind, list)
     return result
 end
 
--- terms turns a match of the step into one of a kind.
+-- terms converts a match of the step into a match of the kind.
 function rollout.terms(match, kind, path)
     local result = { headers = members(kind, match.headers), queryParams = members(kind, match.queryParams) }
     if match.path then
@@ -439,7 +442,8 @@ local function startsWith(text, prefix)
     return string.sub(text, 1, #prefix) == prefix
 end
 
--- both is a matcher for what a and b match together, or nil if nothing is.
+-- both returns a matcher for all that a and b both match, or nil if they exclude
+-- each other.
 local function both(a, b, what)
     if a.exact and b.exact then
         return a.exact == b.exact and a or nil
@@ -459,8 +463,8 @@ local function both(a, b, what)
         .. " drop one of them from the step or from the object", 0)
 end
 
--- combine is a match of an owner's rule with terms added, or nil if no request
--- fulfils both.
+-- combine returns a match of an owner's rule with terms added, or nil if no
+-- request fulfils both.
 function rollout.combine(own, added, path)
     local result = copy(own)
     if added[path] then
@@ -491,23 +495,23 @@ end
 
 ---
 
--- refs is about backends as the Gateway API has them, {kind, name, namespace,
--- weight}, in which a weight that is absent is 1. list is the field of a rule that
--- holds them: backendRefs, unless it is told.
+-- refs handles backends in the form of the Gateway API, {kind, name, namespace,
+-- weight}, where an absent weight means 1. list is the field of a rule that holds
+-- them; the default is backendRefs.
 local refs = { is = false, stable = false, canary = false, split = false, route = false }
 rollout.refs = refs
 
 local pools = { ["inference.networking.k8s.io"] = true, ["inference.networking.x-k8s.io"] = true }
 
--- is reports whether a backend is a Service of the object's namespace, or a pool of
--- model servers of that name.
+-- is reports whether a backend is a Service of the object's namespace, or a pool
+-- of model servers of that name.
 function refs.is(ref, service)
     local kind, group = ref.kind or "Service", ref.group or ""
     return ref.name == service and (kind == "Service" and group == "" or kind == "InferencePool" and pools[group] == true)
         and (ref.namespace == nil or ref.namespace == obj.namespace)
 end
 
--- stable is the first backend of a rule that is the stable Service and gets
+-- stable returns the first backend of a rule that is the stable Service and gets
 -- traffic, or nil.
 function refs.stable(rule, list)
     for _, ref in ipairs(rule[list or "backendRefs"] or {}) do
@@ -517,7 +521,7 @@ function refs.stable(rule, list)
     end
 end
 
--- canary is a copy of a backendRef that names the canary Service.
+-- canary returns a copy of a backendRef that names the canary Service.
 function refs.canary(ref)
     local result = copy(ref)
     result.name = obj.canaryService
@@ -525,8 +529,8 @@ function refs.canary(ref)
     return result
 end
 
--- split gives the canary its share of what the stable Service gets by a rule,
--- and returns its backend. Other backends get what they got.
+-- split gives the canary its share of the stable Service's traffic in a rule, and
+-- returns its backend. Other backends keep their traffic.
 function refs.split(rule, list)
     list = list or "backendRefs"
     local kept, stable = {}, {}
@@ -567,15 +571,15 @@ local function modify(target, change)
     target.filters = filters
 end
 
--- narrowed has the copy of a rule for the step's matches, unless no request has
--- both theirs and the rule's.
+-- narrowed returns a copy of a rule for the step's matches, unless no request
+-- fulfils both the step's matches and the rule's.
 local function narrowed(rule, both)
     local matches = rollout.cross(rule.matches, obj.matches, both)
     if #matches == 0 then
         return {}
     end
     local result = copy(rule)
-    result.name = nil -- a name is given once
+    result.name = nil -- names of rules are unique
     result.matches = matches
     result.backendRefs = { (refs.canary(refs.stable(rule))) }
     modify(result, obj.requestHeaderModifier)
@@ -601,8 +605,8 @@ local function mirror(rule)
     rule.filters = filters
 end
 
--- fits ends the script when there are more rules or matches than the schema of
--- the kind takes.
+-- fits ends the script if the object would have more rules or matches than the
+-- schema of the kind allows.
 local function fits(rules, kind, limits)
     local total = 0
     for _, rule in ipairs(rules) do
@@ -619,16 +623,18 @@ local function fits(rules, kind, limits)
     end
 end
 
--- route is the whole of a script for a kind of the Gateway API. both(own, added)
--- combines a match of a rule with one of the step, nil when no request has both;
--- limits are the most {rules, matchesOfARule, matches} that the kind takes.
+-- route is a whole script for a kind of the Gateway API. both(own, added) combines
+-- a match of a rule with one of the step, nil if no request has both; limits are
+-- the most {rules, matchesOfARule, matches} that the kind allows.
 --
--- matches: before each rule that leads to the stable Service goes a copy of it
---   with the canary as its only backend, whose matches are the rule's own and
---   the step's. A gateway takes the most specific match of all rules, so that
---   one without the rule's own conditions would lose to the rule.
+-- matches: the script copies each rule that leads to the stable Service, and puts
+-- the
+--   copy before the rule. The canary is the only backend of the copy, and its
+--   matches combine the rule's own and the step's. A gateway uses the most
+--   specific match of all rules, so the rule would win over a copy without
+--   the rule's own conditions.
 -- weight: in each rule that leads to the stable Service the canary takes its
---   share from it.
+--   share of that Service's traffic.
 --
 -- A step may have both: matching requests go to the canary, the rest is split.
 function refs.route(kind, both, limits)
@@ -650,16 +656,17 @@ function refs.route(kind, both, limits)
 end
 ---
 
--- traefik is for kinds of Traefik, which copies requests and changes headers by
--- objects of their own. They are added to what the script makes.
+-- traefik is for kinds of Traefik, which copies requests and changes headers with
+-- separate objects. The functions add these to the objects that the script
+-- creates.
 local traefik = { mirror = false, changeHeaders = false, alone = false }
 rollout.traefik = traefik
 
 local version = "traefik.io/v1alpha1"
 
--- make adds an object, once, and returns its name. It begins with that of the
--- canary Service and a dot, by which it is known as the canary's, and what
--- follows tells apart what is made for other objects, Services and contents.
+-- make adds an object, once, and returns its name. The name begins with the name
+-- of the canary Service and a dot, which marks it as the canary's. The rest
+-- distinguishes objects for different gateway objects, Services and contents.
 local function make(kind, of, spec)
     local told = table.concat({ kind, obj.object.kind, obj.object.metadata.name, obj.stableService, json.encode(of) }, "\n")
     local hash = 5381
@@ -679,9 +686,9 @@ local function make(kind, of, spec)
     return name
 end
 
--- keepUsers ends the script when Traefik would send users with a sticky cookie of
--- the stable Service to another version with each request. level is the cookie by
--- which the target keeps users with one of its services, nil if it has none.
+-- keepUsers ends the script if Traefik would send users with a sticky cookie of
+-- the stable Service to another version with each request. level is the cookie
+-- with which the target keeps users on one of its services, nil if it has none.
 function traefik.keepUsers(target, level, advice)
     for _, service in ipairs(target.services or {}) do
         local cookie = rollout.refs.is(service, obj.stableService) and service.sticky and service.sticky.cookie
@@ -692,8 +699,8 @@ function traefik.keepUsers(target, level, advice)
     end
 end
 
--- targets are all references of a spec to Services and to TraefikServices, of an
--- IngressRoute and of a TraefikService. One that gets nothing is left out.
+-- targets returns all references to Services and TraefikServices in the spec of an
+-- IngressRoute or a TraefikService, except those that get no traffic.
 local function targets(spec)
     local all = {}
     local function add(list)
@@ -716,9 +723,9 @@ local function targets(spec)
     return all
 end
 
--- beside is the first TraefikService that a spec leads to, itself or by others,
--- and that leads to the stable Service without the release routing on it.
--- namespace is that of the object with the spec.
+-- beside returns the first TraefikService that a spec leads to, directly or
+-- through others, and that leads to the stable Service while the release does not
+-- route on it. namespace is the namespace of the object with the spec.
 local function beside(spec, namespace, seen)
     for _, ref in ipairs(targets(spec)) do
         local of = ref.kind == "TraefikService" and rollout.named("TraefikService", ref, namespace)
@@ -738,9 +745,9 @@ local function beside(spec, namespace, seen)
     end
 end
 
--- alone ends the script in a step with a share or copies when the object leads to
--- the stable Service by a TraefikService as well, on which the release does not
--- route: what goes that way would all stay with the stable version.
+-- alone ends the script, in a step with a share or copies, if the object also
+-- leads to the stable Service through a TraefikService on which the release does
+-- not route. All requests on that path would stay with the stable version.
 function traefik.alone()
     local of = (rollout.percent() > 0 or obj.mirror) and beside(obj.data.spec, obj.namespace, {})
     if of then
@@ -751,7 +758,7 @@ function traefik.alone()
     end
 end
 
--- mirror puts in the place of the stable Service, in services of each target, a
+-- mirror replaces the stable Service, in services of each target, by a
 -- TraefikService that copies requests to the canary.
 function traefik.mirror(targets)
     local refs = rollout.refs
@@ -774,7 +781,7 @@ function traefik.mirror(targets)
     end
 end
 
--- changeHeaders has a route change the headers of its requests.
+-- changeHeaders makes a route change the headers of its requests.
 function traefik.changeHeaders(route, change)
     local headers, known = {}, {}
     local function put(name, value)
@@ -791,7 +798,7 @@ function traefik.changeHeaders(route, change)
         put(header.name, header.value)
     end
     for _, name in ipairs(change.remove or {}) do
-        put(name, "") -- which removes it
+        put(name, "") -- an empty value removes the header
     end
     if next(headers) == nil then
         return
@@ -806,13 +813,13 @@ end
 
 ---
 
--- ingress is for scripts of Ingress classes whose controllers take canary
+-- ingress is for scripts of Ingress classes whose controllers accept canary
 -- Ingresses with annotations like those of ingress-nginx.
 local ingress = {}
 rollout.ingress = ingress
 
--- begin is the annotations of a canary Ingress without conditions. What the
--- Ingress has of such annotations itself is not taken over.
+-- begin returns the annotations of a canary Ingress without conditions. It drops
+-- the Ingress's own annotations of this sort.
 function ingress.begin(...)
     local annotations = copy(obj.annotations or {})
     for _, prefix in ipairs({ ... }) do
@@ -831,10 +838,10 @@ local function condition(annotations, name, of)
     annotations[name .. (of.type == "RegularExpression" and "-pattern" or "-value")] = of.value
 end
 
--- match is the annotations for one match of a step, of which such a controller
--- takes one condition: a header, a cookie (a header of the name
--- canary-by-cookie, whose value names it), or, where queries is given, a query
--- parameter by annotations with that prefix.
+-- match returns the annotations for one match of a step. Such a controller accepts
+-- one condition: a header, a cookie, or, if queries is given, a query parameter.
+-- The cookie is a header with the name canary-by-cookie, whose value is the name
+-- of the cookie. queries is the prefix of the annotations for a query parameter.
 function ingress.match(prefix, match, queries)
     local annotations = ingress.begin(prefix, queries)
     local header, param = match.headers and match.headers[1], match.queryParams and match.queryParams[1]
@@ -854,11 +861,12 @@ end
 local passes = {
     proxy_pass = true, grpc_pass = true, fastcgi_pass = true, uwsgi_pass = true, scgi_pass = true, memcached_pass = true,
 }
--- Variables by which ingress-nginx picks the backend of a request.
+-- Variables that choose the backend of a request in ingress-nginx.
 local variables = { ["$proxy_upstream_name"] = true, ["$proxy_alternative_upstream_name"] = true }
 
--- word reads the word at a place of a configuration of nginx: in quotes, or up to
--- the next space, semicolon or brace. It returns the word and the place after it.
+-- word reads the word at a position of an nginx configuration: in quotes, or up to
+-- the next space, semicolon or brace. It returns the word and the position after
+-- it.
 local function word(text, at)
     local quote = string.match(text, "^[\"']", at)
     if quote == nil then
@@ -872,8 +880,9 @@ local function word(text, at)
     return string.sub(text, at + 1, to - 1), to + 1
 end
 
--- passing is the first directive of a snippet that says where requests go, or nil.
--- A directive begins a statement: neither an argument nor a comment is one.
+-- passing returns the first directive of a snippet that sets the backend of
+-- requests, or nil. A directive begins a statement; arguments and comments do not
+-- count.
 local function passing(text)
     local first, at = nil, 1
     while true do
@@ -894,13 +903,14 @@ local function passing(text)
             elseif first == "set" and variables[found] then
                 return "set " .. found
             end
-            first = first == nil and found or "" -- set has its variable first
+            first = first == nil and found or "" -- set names its variable first
         end
     end
 end
 
--- decided ends the script with an error when an annotation of the owner says
--- where requests go: a controller goes by that, and not by a canary Ingress.
+-- decided ends the script with an error if an annotation of the owner sets the
+-- backend of requests. A controller obeys such an annotation, not a canary
+-- Ingress.
 function ingress.decided(prefix)
     local own = obj.annotations or {}
     if own[prefix .. "canary"] == "true" then
@@ -918,8 +928,8 @@ function ingress.decided(prefix)
     end
 end
 
--- canary is the whole of a script for such a class: the step's match, its
--- weight, or both.
+-- canary is a whole script for such a class: the step's match, its weight, or
+-- both.
 function ingress.canary(prefix, queries)
     local matches = obj.matches or {}
     ingress.decided(prefix)

@@ -13,7 +13,7 @@ import (
 //go:embed rollout.lua
 var rolloutSource string
 
-// rolloutParts are the parts of the global rollout, by each name that they give.
+// rolloutParts are the parts of the global rollout, by each name that they define.
 var rolloutParts = sync.OnceValues(func() (map[string]*Program, error) {
 	const known = "local copy, rollout = ... "
 	parts := map[string]*Program{}
@@ -35,7 +35,7 @@ var rolloutNames = regexp.MustCompile(`(?m)^(?:function )?rollout\.(\w+)(?:\(| =
 
 var tableCopyHost = hostFunction(tableCopy)
 
-// openRollout makes the global rollout, in the state that first names it: its
+// openRollout makes the global rollout, in the state that first names it. Its
 // functions are Lua, and count like the script's own.
 func openRollout(L *lua.LState) lua.LValue {
 	made := L.CreateTable(0, 4)
@@ -46,7 +46,7 @@ func openRollout(L *lua.LState) lua.LValue {
 
 var rolloutMark = indexedBy(hostFunction(openRolloutPart))
 
-// openRolloutPart runs the part of the global rollout that has a name.
+// openRolloutPart runs the part of the global rollout that defines a name.
 func openRolloutPart(L *lua.LState) int {
 	rollout := L.CheckTable(1)
 	parts, err := rolloutParts()
@@ -65,8 +65,8 @@ func openRolloutPart(L *lua.LState) int {
 	return 1
 }
 
-// tableCopy copies one level of a table, and what JSON knows of it: whether it
-// is a list, its null members, and numbers that a float64 does not hold.
+// tableCopy copies one level of a table, and its JSON details: whether it is a list,
+// its null members, and numbers that a float64 does not hold.
 func tableCopy(L *lua.LState) int {
 	from := L.CheckTable(1)
 	r := runOf(L)
@@ -79,7 +79,8 @@ func tableCopy(L *lua.LState) int {
 	}
 	r.chargeSteps(L, n+r.tableWalk.dead[from]+r.named)
 	r.chargeBytes(L, tablePrice+n*slotPrice)
-	// Most copies get one or two names more, and an unsized table makes room for 32.
+	// Most scripts add one or two names to a copy, and an unsized table makes room
+	// for 32.
 	to := L.CreateTable(n-named, named+2)
 	to.Metatable = from.Metatable
 	for k, v := from.Next(lua.LNil); k != lua.LNil; k, v = from.Next(k) {

@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// Ways in which a match compares that are not among those of OpenKruise, or
-// that others are told by.
+// Comparisons that OpenKruise does not have, and the comparison that stands in for
+// them.
 const (
 	prefix            = "Prefix"
 	regularExpression = "RegularExpression"
 )
 
-// SetMatches sets what a step matches, as JSON. Scripts of OpenKruise know of a
-// header that it may have a value or match a regular expression, and take
-// whatever else stands in a match for headers. So a header with a prefix and a
-// cookie reach them as regular expressions, which match whole values only,
-// wherever a gateway looks for them: RFC 6265, 4.2.1 has what a header Cookie
-// looks like. As they were written they are in [Input.Rules].
+// SetMatches sets the matches of a step, as JSON. Scripts of OpenKruise expect
+// headers with a value or a regular expression, and treat all other parts of a match
+// as headers. So they get a header with a prefix, and a cookie, as regular
+// expressions. These match whole values only, in gateways that search anywhere as
+// well. RFC 6265, 4.2.1 defines the header Cookie. [Input.Rules] has the matches as
+// the Rollout has them.
 func (in *Input) SetMatches(matches []any) {
 	in.Matches, in.Rules = nil, nil
 	told := false
@@ -33,7 +33,7 @@ func (in *Input) SetMatches(matches []any) {
 	}
 }
 
-// matchAsHeaders is a match without a cookie and prefixes of headers.
+// matchAsHeaders returns a match without a cookie and without prefixes of headers.
 func matchAsHeaders(match any) (known any, changed bool) {
 	m, ok := match.(map[string]any)
 	if !ok {
@@ -73,8 +73,8 @@ func headerPattern(name any, whole string) map[string]any {
 	return map[string]any{"type": regularExpression, "name": name, "value": "^" + whole + "$"}
 }
 
-// Tag is a header that marks the requests that are for canaries, and the label
-// with its value that their pods bear, if any.
+// Tag is a header that marks requests for canaries, and the label of the canary's
+// pods with the same value, if any.
 type Tag struct{ Header, Value, Label string }
 
 func (t Tag) luaObject() map[string]any {
@@ -85,9 +85,9 @@ func (t Tag) luaObject() map[string]any {
 	return object
 }
 
-// SetTag has requests that bear a tag go to the canary as well, and those that go
-// there bear it, once a step sends any there. So a script carries out a tag
-// without knowing of it. The rest of the input is set before.
+// SetTag sends requests with the tag to the canary as well, and tags the requests
+// that go there, in each step that sends any there. So a script carries out a tag
+// without support of its own. The caller sets all other input before.
 func (in *Input) SetTag(t Tag) {
 	in.Tag = &t
 	if in.CanaryWeight <= 0 && len(in.Matches) == 0 {

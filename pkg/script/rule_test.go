@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A cookie is found wherever it stands in its header, and nothing else is.
+// A cookie is found at any place in its header, and no other text is.
 func TestACookieIsToldAsAPatternOfItsHeader(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -42,7 +42,8 @@ func TestACookieIsToldAsAPatternOfItsHeader(t *testing.T) {
 	}
 }
 
-// Scripts of OpenKruise see what they know, and others what was written.
+// Scripts of OpenKruise get the matches in OpenKruise's form, and other scripts in
+// the form of the Rollout.
 func TestWhatAMatchHasBeyondOpenKruisesIsToldByHeaders(t *testing.T) {
 	t.Parallel()
 	plain := []any{map[string]any{"headers": []any{map[string]any{"name": "a", "value": "b"}}}}

@@ -1,13 +1,13 @@
-// Package script runs the Lua scripts that shape traffic objects, and finds
-// them: the bounded engine, the conversion between JSON and Lua, and the
-// library of built-in and configured scripts.
+// Package script runs the Lua scripts that shape traffic objects, and finds them. It
+// has the bounded engine, the conversion between JSON and Lua, and the library of
+// built-in and configured scripts.
 //
-// It is no general Lua host: scripts see an allow-list of the standard library,
-// no file, no clock, no randomness, and nothing of each other. It does not know
-// Kubernetes either; callers hand over and receive JSON-like values.
+// It is not a general Lua host. Scripts get an allow-list of the standard library,
+// with no files, no clock and no randomness. They cannot see each other. The package
+// does not know Kubernetes either; callers pass and receive JSON-like values.
 //
-// Its one invariant: a run ends, within its budgets, with a value or an *Error,
-// whatever the script does, and the same script and input give the same value.
+// Its one invariant: a run of any script ends, within its budgets, with a value or
+// an *Error. The same script and input give the same value.
 package script
 
 import (
@@ -29,7 +29,7 @@ type Program struct {
 
 // Limits bound one run. A zero field means its default.
 type Limits struct {
-	Steps    int           // VM instructions, and work in library functions priced in them; a large input raises it
+	Steps    int           // VM instructions, and work of library functions in the same unit; a large input raises it
 	Bytes    int           // bytes of strings and tables that the script makes
 	Deadline time.Duration // wall clock; the last resort behind the two budgets
 	Depth    int           // nesting of input and output
@@ -37,9 +37,9 @@ type Limits struct {
 	Output   int           // bytes of strings and keys in the output
 }
 
-// The defaults are generous: the built-in scripts use a few hundred steps and
-// some kilobytes. The deadline is the last resort: a script spends both budgets
-// in 250 ms of processor time, and a busy machine must not stop a good one.
+// The defaults are generous: the built-in scripts use a few hundred steps and some
+// kilobytes. The deadline is the last resort: a script spends both budgets in 250 ms
+// of processor time, and a busy machine must not stop a good script.
 func (l Limits) orDefaults() Limits {
 	or := func(v *int, d int) {
 		if *v <= 0 {
@@ -102,13 +102,13 @@ const (
 	maxRegistry = 2048 // also bounds how many captured variables the engine searches at each return
 )
 
-// panicWithError is the state's panic handler. Unlike the default one it builds no stack
-// trace: one line for each of a million tail calls costs more than the run.
+// panicWithError is the state's panic handler. Unlike the default handler, it builds
+// no stack trace: one line for each of a million tail calls costs more than the run.
 func panicWithError(L *lua.LState) {
 	panic(&lua.ApiError{Type: lua.ApiErrorRun, Object: L.Get(-1)})
 }
 
-// runError turns whatever ended the run into an *Error.
+// runError turns any cause that ended the run into an *Error.
 func (p *Program) runError(r *run, rec any) *Error {
 	e := &Error{Script: p.name, Kind: KindRuntime}
 	api, ok := rec.(*lua.ApiError)
@@ -131,8 +131,8 @@ func (p *Program) runError(r *run, rec any) *Error {
 	return e
 }
 
-// currentLine is where the innermost function of the script was, when the run
-// ended by a panic. The stack is still there then; 0 if it is of no use.
+// currentLine returns the line of the innermost function of the script when a panic
+// ended the run. The stack still exists then; the line is 0 if it is unusable.
 func (p *Program) currentLine(L *lua.LState) (line int) {
 	defer func() { _ = recover() }()
 	for level := range maxCalls {
@@ -146,7 +146,8 @@ func (p *Program) currentLine(L *lua.LState) (line int) {
 	return 0
 }
 
-// splitPosition takes the "name:line:" that Lua puts before a message off it.
+// splitPosition splits the "name:line:" that Lua puts before a message from the
+// message.
 func splitPosition(name, message string) (line int, rest string) {
 	after, ok := strings.CutPrefix(message, name+":")
 	if !ok {

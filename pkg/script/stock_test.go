@@ -13,15 +13,15 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// The functions of the library are ours, because the engine's own cannot be
-// metered. Scripts were written for the engine's own, so both must agree. Each
-// probe is a script that calls functions through call, which notes what they
-// give; the same probe runs here and in a stock state. Where the stock engine
-// is not Lua, ours is: TestWhereTheStockEngineIsNotLua lists the places, and an
-// interpreter of Lua 5.1, where one is installed, decides about new ones.
+// The functions of the library replace the engine's own, which cannot be metered.
+// Users wrote scripts for the engine's own functions, so both must agree. Each probe
+// is a script that calls functions through call, which records their results. The
+// test runs the probe here and in a stock state. Where the stock engine differs from
+// Lua, this engine follows Lua: TestWhereTheStockEngineIsNotLua lists these places.
+// An interpreter of Lua 5.1, if installed, decides about new ones.
 //
-// Hidden on both sides, so intended:
-//   - the wording of errors; only that there is one must agree
+// Probes hide these intended differences:
+//   - the wording of errors; both sides must only have an error
 //   - tostring of tables and functions shows no address
 //   - a result or string beyond a budget is an error here
 const probeHead = `
@@ -81,7 +81,7 @@ func probe(t *testing.T, body string, in map[string]any) {
 	}
 }
 
-// byCall splits the notes of a probe by the call that gave them.
+// byCall groups the notes of a probe by the call that wrote them.
 func byCall(notes map[string]string) map[string]map[string]string {
 	out := map[string]map[string]string{}
 	for k, v := range notes {
@@ -94,7 +94,7 @@ func byCall(notes map[string]string) map[string]map[string]string {
 	return out
 }
 
-// lua51Probe asks an interpreter of Lua 5.1; nil if there is none.
+// lua51Probe runs the probe in an interpreter of Lua 5.1; nil if none is installed.
 func lua51Probe(t *testing.T, body string, in map[string]any) map[string]string {
 	t.Helper()
 	path, err := exec.LookPath("lua5.1")

@@ -52,7 +52,7 @@ func stringChar(L *lua.LState) int {
 	return pushString(L, string(b))
 }
 
-// pushString pays for a string and returns it to the script.
+// pushString charges for a string and returns it to the script.
 func pushString(L *lua.LState, s string) int {
 	runOf(L).chargeString(L, len(s))
 	L.Push(lua.LString(s))
@@ -64,7 +64,7 @@ func stringLen(L *lua.LState) int {
 	return 1
 }
 
-// lower and upper know ASCII only, like Lua in the C locale.
+// stringLower and stringUpper change ASCII only, like Lua in the C locale.
 func stringLower(L *lua.LState) int { return mapBytes(L, 'A', 'Z') }
 func stringUpper(L *lua.LState) int { return mapBytes(L, 'a', 'z') }
 
@@ -164,8 +164,8 @@ func findPlain(L *lua.LState, s, p string, init int) int {
 	return 2
 }
 
-// stringGmatch anchors a pattern that begins with ^, as the engine's own does;
-// real Lua 5.1 takes the ^ for a character.
+// stringGmatch anchors a pattern that begins with ^, as the engine's own does; real
+// Lua 5.1 treats the ^ as a character.
 func stringGmatch(L *lua.LState) int {
 	m := newMatcher(L, L.CheckString(1), L.CheckString(2))
 	m.run.chargeBytes(L, 1024)

@@ -45,8 +45,8 @@ func tableConcat(L *lua.LState) int {
 	return 1
 }
 
-// tableCreate makes an empty table; the size that other dialects of Lua take is
-// a hint, and ignored.
+// tableCreate makes an empty table; it ignores the size, a hint that other dialects
+// of Lua take.
 func tableCreate(L *lua.LState) int {
 	L.OptInt(1, 0)
 	runOf(L).chargeBytes(L, tablePrice)
@@ -64,8 +64,8 @@ func tableMaxn(L *lua.LState) int {
 	return 1
 }
 
-// tableInsert also settles what a fresh table is: one that was inserted into is
-// a list, even if it is empty again at the end.
+// tableInsert also decides the type of a new table: a table with an insertion is a
+// list, even if it is empty at the end.
 func tableInsert(L *lua.LState) int {
 	t := L.CheckTable(1)
 	r := runOf(L)
@@ -124,8 +124,8 @@ func tableSort(L *lua.LState) int {
 	return 0
 }
 
-// sorter sorts a copy, so that a comparison that changes the table, or makes no
-// sense, can do no harm.
+// sorter sorts a copy, so that a comparison that changes the table, or is
+// inconsistent, does no harm.
 type sorter struct {
 	L      *lua.LState
 	less   *lua.LFunction

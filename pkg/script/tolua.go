@@ -11,8 +11,8 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// toLua converts a JSON-like value. Keys are handed over in sorted order, so
-// that a script that walks a table with pairs does the same on every run.
+// toLua converts a JSON-like value. It adds keys in sorted order, so that a script
+// that walks a table with pairs does the same on every run.
 func (r *run) toLua(v any) (lua.LValue, error) {
 	return r.luaValue(v, slot{}, 0)
 }
@@ -106,8 +106,8 @@ func (r *run) luaInteger(v int64, at slot) lua.LValue {
 	return n
 }
 
-// luaNumber takes a literal. If writing the number back would give other text, the
-// literal is kept.
+// luaNumber converts a literal. It keeps the literal if the output of the number
+// would be other text.
 func (r *run) luaNumber(v json.Number, at slot) (lua.LValue, error) {
 	if i, err := strconv.ParseInt(string(v), 10, 64); err == nil && strconv.FormatInt(i, 10) == string(v) {
 		return r.luaInteger(i, at), nil
@@ -123,7 +123,7 @@ func (r *run) luaNumber(v json.Number, at slot) (lua.LValue, error) {
 	return n, nil
 }
 
-// numberOut is how a number leaves: integers stay integers.
+// numberOut converts a number for the result: integers stay integers.
 func numberOut(n lua.LNumber) any {
 	if isSafeInteger(n) && (n != 0 || !math.Signbit(float64(n))) {
 		return int64(n)

@@ -1,8 +1,9 @@
 package script
 
-// unsupportedKinds are kinds of gateway objects that share no traffic between versions,
-// so that no script could be written for them, with why and what does. An Ingress
-// stands here by its class, in place of a group, as in keys of a ConfigMap.
+// unsupportedKinds are kinds of gateway objects that share no traffic between
+// versions. No script can serve them; the values say why, and which kind to use
+// instead. An Ingress is listed by its class in place of a group, as in keys of a
+// ConfigMap.
 var unsupportedKinds = map[GroupKind]struct{ why, instead string }{
 	{"elbv2.k8s.aws", "TargetGroupBinding"}: {"it binds one Service to a target group, whose weight stands in the load balancer's listener",
 		"name an HTTPRoute of the AWS Load Balancer Controller"},

@@ -9,7 +9,8 @@ import (
 	"testing/fstest"
 )
 
-// A kind that shares no traffic is refused with why, and with what does; the page has the same words.
+// A kind that shares no traffic is refused with the reason and an alternative; the
+// page has the same words.
 func TestKindsThatShareNoTrafficAreRefusedWithWhatDoes(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/gateways.md")

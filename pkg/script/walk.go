@@ -4,12 +4,12 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// tableWalk remembers what makes a walk through a table dear: the engine keeps the
-// place of a removed member, and steps over all of them to the next one.
+// tableWalk records what makes a walk through a table expensive: the engine keeps
+// the slots of removed members, and steps over all of them to the next member.
 type tableWalk struct {
-	dead  map[*lua.LTable]int // members that the script removed
-	table *lua.LTable         // where the last next was,
-	key   lua.LValue          // and what it gave
+	dead  map[*lua.LTable]int // number of members that the script removed
+	table *lua.LTable         // the table of the last next,
+	key   lua.LValue          // and the key that it returned
 }
 
 func (w *tableWalk) countRemoved(t *lua.LTable, key lua.LValue) {
@@ -22,10 +22,9 @@ func (w *tableWalk) countRemoved(t *lua.LTable, key lua.LValue) {
 	w.dead[t]++
 }
 
-// stepOver charges a next that does not go on where the last one ended: such a
-// one may step over the same removed members again and again. Members that
-// are removed by their name in the source are not counted, but the source has
-// only so many names.
+// stepOver charges a next that does not continue the last one: it may step over the
+// same removed members again and again. Members that the source removes by name are
+// not counted, but the source has few names.
 func (r *run) stepOver(L *lua.LState, t *lua.LTable, key lua.LValue) {
 	const perStep = 4
 	if t != r.tableWalk.table || key != r.tableWalk.key {
@@ -62,8 +61,8 @@ func basePairs(L *lua.LState) int {
 	return 3
 }
 
-// baseNext also knows its way when length has dropped the slot that it is at:
-// the engine's own next would then miss a key.
+// baseNext also works if tableLength has dropped the slot of its key: the engine's
+// own next would then miss a key.
 func baseNext(L *lua.LState) int {
 	t, key := L.CheckTable(1), L.Get(2)
 	r := runOf(L)

@@ -1,10 +1,10 @@
-// Package cases reads, runs and converts the test cases of traffic scripts:
-// YAML files with a Rollout (or a TrafficRouting), an original object, and the
+// Package cases reads, runs and converts the test cases of traffic scripts. A case
+// is a YAML file with a Rollout (or a TrafficRouting), an original object, and the
 // object expected at each step.
 //
-// It is no test framework: it compares and describes, and whoever calls it
-// decides what to do. Its one invariant: a case feeds a script exactly the obj
-// that a release with the same manifest would.
+// It is not a test framework: it compares and describes, and the caller decides what
+// to do. Its one invariant: a case gives a script exactly the obj that a release
+// with the same manifest would give it.
 package cases
 
 import (
@@ -21,17 +21,17 @@ import (
 
 // Case is one test case.
 type Case struct {
-	Path     string // of its file
-	Script   string // path of the script that it tests, beside testdata
+	Path     string // the path of its file
+	Script   string // the path of the tested script, next to testdata
 	Steps    []script.Input
 	Expected []map[string]any   // one object per step
-	Created  [][]map[string]any // what is made beside the object, per step: objects, or for an Ingress class the suffix and annotations of each copy
-	Refused  string             // part of the reason for which each step is refused, instead of Expected
-	Class    string             // of an Ingress, which stays as it is: nothing is expected of it but Created
+	Created  [][]map[string]any // the objects created in each step: objects, or for an Ingress class the suffix and annotations of each copy
+	Refused  string             // part of the reason for the refusal of each step, instead of Expected
+	Class    string             // the class of an Ingress, which stays unchanged, so that only Created is expected
 	Original map[string]any
 }
 
-// file is a case as it is written.
+// file is the YAML form of a case.
 type file struct {
 	Rollout        map[string]any     `json:"rollout"`
 	TrafficRouting map[string]any     `json:"trafficRouting"`
@@ -84,8 +84,8 @@ func LoadCases(tree fs.FS, script string) ([]Case, error) {
 // ingresses is the directory of the scripts for Ingress classes.
 const ingresses = "trafficrouting_ingress"
 
-// LoadIngressCases returns the cases of the scripts for Ingress classes, which stand
-// in <class>/testdata beside the script, and an error if one has none.
+// LoadIngressCases returns the cases of the scripts for Ingress classes. They are in
+// <class>/testdata next to the script. It returns an error if a script has none.
 func LoadIngressCases(tree fs.FS) ([]Case, error) {
 	scripts, err := fs.Glob(tree, ingresses+"/*.lua")
 	if err != nil {
@@ -143,8 +143,9 @@ func ParseCase(source []byte) (Case, error) {
 	return Case{Original: f.Original, Expected: f.Expected, Created: f.Created, Refused: f.Refused, Steps: steps}, nil
 }
 
-// StepInputs are what a script is asked for an object at each step of a Rollout,
-// or by a TrafficRouting; one of the two is nil. All are as [ReadManifest] returns them.
+// StepInputs returns the inputs of a script for an object, one for each step. They
+// come from a Rollout or a TrafficRouting; the other one is nil. All arguments are
+// as [ReadManifest] returns them.
 func StepInputs(rollout, trafficRouting, original map[string]any) (steps []script.Input, err error) {
 	if original == nil {
 		return nil, fmt.Errorf("it has no original; add the object before the release")
@@ -175,7 +176,7 @@ func StepInputs(rollout, trafficRouting, original map[string]any) (steps []scrip
 	return steps, nil
 }
 
-// ReadManifest reads a manifest with numbers as they are written.
+// ReadManifest reads a manifest, and keeps the text of its numbers.
 func ReadManifest(source []byte) (map[string]any, error) {
 	var object map[string]any
 	if err := yaml.Unmarshal(source, &object, exactNumbers); err != nil {
@@ -189,5 +190,5 @@ func exactNumbers(d *json.Decoder) *json.Decoder {
 	return d
 }
 
-// Name is the name of the case's file without its ending.
+// Name is the name of the case's file without its extension.
 func (c Case) Name() string { return strings.TrimSuffix(path.Base(c.Path), ".yaml") }

@@ -130,7 +130,7 @@ func TestConvertedCaseIsLuaAndHoldsTheSameObj(t *testing.T) {
 	}
 }
 
-// The script of an Ingress class has another obj.
+// The script of an Ingress class gets another obj.
 func TestAConvertedCaseOfAClassHoldsTheAnnotationsOfItsIngress(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "trafficrouting_ingress", "nginx", "testdata")
 	if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -10,11 +10,11 @@ import (
 	"sluice.dev/sluice/pkg/script"
 )
 
-// Weights are the shares that each kind which knows shares is tried with.
+// Weights are the shares with which each kind that supports shares is tested.
 var Weights = []int{0, 1, 20, 33, 50, 99, 100}
 
-// FeatureNames are the names of all that a kind may be able to do, in the order in
-// which people read them.
+// FeatureNames are the names of all features that a kind may support, in the order
+// of the tables.
 func FeatureNames() []string {
 	var all []string
 	for _, w := range Weights {
@@ -26,22 +26,23 @@ func FeatureNames() []string {
 		"others keep their share", "empty and unknown kept", "refused")
 }
 
-// PropertyNames are what holds of each kind that routes, whatever its steps ask for.
+// PropertyNames are properties of each kind that routes, for any steps.
 func PropertyNames() []string {
 	return []string{"twice is once", "step back", "abort", "edit kept", "two releases", "given back"}
 }
 
-// byName are the cells that a case shows by what its original holds, and so by
-// the name of its file.
+// byName are the features that a case shows by the content of its original, and so
+// by the name of its file.
 var byName = map[string]string{
 	"other_backends_keep_their_share":      "others keep their share",
 	"empty_values_and_unknown_fields_kept": "empty and unknown kept",
 }
 
-// fineWeight is a share that no whole percent is.
+// fineWeight is a share that is not a whole percent.
 const fineWeight = "weight 0.5"
 
-// RequestableFeatures are the cells of [RequiredFeatures] that steps show by what they ask for.
+// RequestableFeatures are the features of [RequiredFeatures] that steps show by
+// their fields.
 func RequestableFeatures(c *script.Capabilities) []string {
 	named := slices.Collect(maps.Values(byName))
 	return slices.DeleteFunc(RequiredFeatures(c), func(cell string) bool { return slices.Contains(named, cell) })
@@ -49,8 +50,8 @@ func RequestableFeatures(c *script.Capabilities) []string {
 
 func featureOfWeight(w int) string { return fmt.Sprintf("weight %d", w) }
 
-// RequiredFeatures are the cells that a kind must show, by what it says of itself. One
-// that only defines what others route to is asked for nothing.
+// RequiredFeatures are the features that a kind must show, by its capabilities. A
+// kind that only defines targets of other routes needs none.
 func RequiredFeatures(c *script.Capabilities) []string {
 	if c == nil || c.Referenced {
 		return nil
@@ -59,7 +60,7 @@ func RequiredFeatures(c *script.Capabilities) []string {
 		"A and B": c.And, "A or B": c.Or, "matches and weight": c.MatchesAndWeight, "one Service": c.SharedService, "refused": true,
 		"tcp": c.TCP, "mirror": c.Mirror, "named rules": c.Routes,
 		"tag": c.Weights && c.MatchesAndWeight && slices.Contains(c.Headers, "Exact") && slices.Contains(c.HeaderModifier, "set") && !c.HeadersOfMatches,
-		// Both are told as patterns of headers.
+		// Scripts get both as patterns of headers.
 		"cookie": slices.Contains(c.Headers, "RegularExpression"), "header Prefix": slices.Contains(c.Headers, "RegularExpression"), "others keep their share": c.Weights, "empty and unknown kept": true,
 		"headers set": slices.Contains(c.HeaderModifier, "set"), "headers added": slices.Contains(c.HeaderModifier, "add"),
 		"headers removed": slices.Contains(c.HeaderModifier, "remove"),
@@ -76,7 +77,7 @@ func RequiredFeatures(c *script.Capabilities) []string {
 	return slices.DeleteFunc(FeatureNames(), func(cell string) bool { return !can[cell] })
 }
 
-// ShownFeatures are the cells that cases of one script show.
+// ShownFeatures are the features that the cases of one script show.
 func ShownFeatures(of []Case) []string {
 	shown := map[string]bool{}
 	for _, c := range of {
@@ -95,14 +96,15 @@ func ShownFeatures(of []Case) []string {
 	return slices.DeleteFunc(FeatureNames(), func(cell string) bool { return !shown[cell] })
 }
 
-// sharesConnections reports whether the original shares connections that are no requests.
+// sharesConnections reports whether the original shares connections that are not
+// HTTP requests.
 func (c Case) sharesConnections() bool {
 	kind := toString(c.Original["kind"])
 	spec := toMap(c.Original["spec"])
 	return kind == "TCPRoute" || kind == "TLSRoute" || spec["tcp"] != nil || spec["tls"] != nil && kind == "VirtualService"
 }
 
-// featuresOf are what one step shows.
+// featuresOf returns the features that one step shows.
 func featuresOf(in script.Input) []string {
 	var cells []string
 	add := func(when bool, cell string) {
@@ -151,10 +153,11 @@ func featuresOf(in script.Input) []string {
 	return cells
 }
 
-// Kind is a built-in script with what it says of itself and what its cases show.
+// Kind is a built-in script with its capabilities and the features that its cases
+// show.
 type Kind struct {
 	Group, Kind  string
-	Class        string // of an Ingress
+	Class        string // the class of an Ingress
 	Capabilities *script.Capabilities
 	Shown        []string
 }

@@ -18,7 +18,8 @@ import (
 
 var update = flag.Bool("update", false, "write docs/gateways.md anew")
 
-// catalogue is what each kind can do by its own documentation: a script that says less of itself loses cases here.
+// catalogue has the capabilities of each kind according to its own documentation. A
+// script that declares fewer capabilities needs fewer cases, and fails here.
 func catalogue() map[string]script.Capabilities {
 	compared, paths := []string{"Exact", "RegularExpression"}, []string{"Exact", "PathPrefix", "RegularExpression"}
 	changes := []string{"set", "add", "remove"}
@@ -96,7 +97,8 @@ func TestEveryCapabilityHasACase(t *testing.T) {
 	}
 }
 
-// TestThePageShowsTheMatrix compares docs/gateways.md with what the cases show.
+// TestThePageShowsTheMatrix compares docs/gateways.md with the features that the
+// cases show.
 func TestThePageShowsTheMatrix(t *testing.T) {
 	const file = "../../../docs/gateways.md"
 	page, err := os.ReadFile(file)
@@ -128,7 +130,8 @@ func routing(t *testing.T) []Kind {
 	return slices.DeleteFunc(builtin(t), func(k Kind) bool { return k.Capabilities != nil && k.Capabilities.Referenced })
 }
 
-// played are the kinds, by group, that the tests of pkg/traffic take through every course of a release.
+// played are the kinds, by group, that the tests of pkg/traffic take through every
+// course of a release.
 func played(t *testing.T) map[string]bool {
 	t.Helper()
 	text, err := os.ReadFile("../../traffic/testdata/two_services.yaml")
@@ -147,7 +150,8 @@ func played(t *testing.T) map[string]bool {
 	return all
 }
 
-// leastSupported is how many cells were supported once. It is raised with them, and never lowered.
+// leastSupported is the highest number of supported features so far. Raise it with
+// them, and never lower it.
 const leastSupported = 343
 
 func TestTheSupportedCellsDoNotBecomeFewer(t *testing.T) {
@@ -159,8 +163,9 @@ func TestTheSupportedCellsDoNotBecomeFewer(t *testing.T) {
 	}
 }
 
-// matrix is a table of kinds and cells, a check mark for what a kind can do and a case shows, or for a course that it is taken through, and
-// the number of these.
+// matrix is a table of kinds and features. A check mark means that a kind supports
+// the feature and a case shows it, or that the tests take the kind through the
+// course. supported is the number of check marks.
 func matrix(kinds []Kind, played map[string]bool) (table string, supported int) {
 	var b strings.Builder
 	total := 0
@@ -186,8 +191,9 @@ func matrix(kinds []Kind, played map[string]bool) (table string, supported int) 
 	return b.String(), supported
 }
 
-// proof is what judges the objects of a kind beside its cases: the publisher's definition in a real API server, the publisher's own
-// code, and a real data plane.
+// proof names the checks of a kind's objects in addition to its cases: the
+// publisher's definition in a real API server, the publisher's own code, and a real
+// data plane.
 type proof struct{ schema, validator, live string }
 
 func proofs() map[string]proof {
@@ -209,7 +215,8 @@ func proofs() map[string]proof {
 	}
 }
 
-// proven is a table of what proves each kind, and of how many of the publishers' examples are refused.
+// proven is a table of the proofs of each kind, and of the number of its publisher's
+// examples that are refused.
 func proven(t *testing.T, kinds []Kind) string {
 	t.Helper()
 	of, all := refusals(t)
@@ -227,7 +234,8 @@ func proven(t *testing.T, kinds []Kind) string {
 	return b.String() + "\n"
 }
 
-// share is how many examples of a kind are refused, of those that lead to a Service.
+// share is the number of refused examples of a kind, among those that lead to a
+// Service.
 type share struct{ refused, led int }
 
 func (s share) String() string {
@@ -237,7 +245,7 @@ func (s share) String() string {
 	return fmt.Sprintf("%d of %d", s.refused, s.led)
 }
 
-// refusals are those that test/gateway counted.
+// refusals are the refused examples that test/gateway counted.
 func refusals(t *testing.T) (of map[string]share, all share) {
 	t.Helper()
 	lists, err := filepath.Glob("../../../test/gateway/testdata/refused/*.golden")

@@ -14,9 +14,9 @@ import (
 	"sluice.dev/sluice/pkg/script"
 )
 
-// Check runs the case with the script of the tree beside it and returns what
-// differs from what the case expects, one sentence each; none means it passed.
-// Each step runs twice and must give the same both times.
+// Check runs the case with the script of the tree. It returns the differences from
+// the expected objects, one sentence each; none means that it passed. It runs each
+// step twice; both runs must give the same.
 func (c Case) Check(ctx context.Context, tree fs.FS) []string {
 	source, err := c.Source(script.NewLibrary(tree, ""))
 	if err != nil {
@@ -25,7 +25,7 @@ func (c Case) Check(ctx context.Context, tree fs.FS) []string {
 	return c.CheckSource(ctx, source)
 }
 
-// Source is the script of the case, without any of a ConfigMap.
+// Source is the script of the case; it ignores ConfigMaps.
 func (c Case) Source(library *script.Library) (script.Source, error) {
 	if c.Class != "" {
 		return library.FindIngress(c.Class, script.ConfigMap{})
@@ -34,7 +34,7 @@ func (c Case) Source(library *script.Library) (script.Source, error) {
 	return library.FindScript(path.Clean(group), kind, script.ConfigMap{})
 }
 
-// CheckSource is Check with a script at hand.
+// CheckSource is like Check, with a given script.
 func (c Case) CheckSource(ctx context.Context, source script.Source) []string {
 	var wrong []string
 	for _, r := range c.Run(ctx, source) {
@@ -48,7 +48,8 @@ func (c Case) CheckSource(ctx context.Context, source script.Source) []string {
 	return wrong
 }
 
-// compareOutput looks at what a script decides: spec, labels and annotations.
+// compareOutput compares the parts that a script decides: spec, labels and
+// annotations.
 func compareOutput(want map[string]any, got script.Output) []string {
 	var diffs []string
 	diffs = append(diffs, listDifferences("spec", toJSON(want["spec"]), toJSON(got.Spec))...)
@@ -58,7 +59,8 @@ func compareOutput(want map[string]any, got script.Output) []string {
 
 func stringValues(v any) any { return toJSON(stringMap(v)) }
 
-// toJSON brings a value to the types that JSON has in Go; no map is an empty one.
+// toJSON converts a value to Go's types for JSON; an empty map of strings becomes an
+// empty object.
 func toJSON(v any) any {
 	if m, ok := v.(map[string]string); ok && len(m) == 0 {
 		return map[string]any{}
@@ -76,7 +78,7 @@ func toJSON(v any) any {
 	return out
 }
 
-// listDifferences lists where two JSON values differ, by path.
+// listDifferences lists the places in which two JSON values differ, by path.
 func listDifferences(path string, want, got any) []string {
 	if reflect.DeepEqual(want, got) {
 		return nil

@@ -10,19 +10,19 @@ import (
 	"sluice.dev/sluice/pkg/script"
 )
 
-// Result is what came of one step of a case.
+// Result is the result of one step of a case.
 type Result struct {
-	Step   int // from 1 on; 0 for what is wrong with the case as a whole
+	Step   int // from 1 on; 0 for an error of the case as a whole
 	Input  script.Input
-	Output script.Output // labels and annotations included that the script did not mention
+	Output script.Output // including labels and annotations that the script did not set
 	Err    error         // why there is no output
-	// Want and Got are what is compared of the expected object and of the one
-	// that the script made; nil where there is none.
+	// Want and Got are the compared parts of the expected object and of the script's
+	// object; nil if there is no such object.
 	Want, Got map[string]any
-	Wrong     []string // what differs from what is expected, one sentence each; none means that the step passed
+	Wrong     []string // differences from the expected object, one sentence each; none means that the step passed
 }
 
-// Run runs each step of the case twice, which must give the same both times.
+// Run runs each step of the case twice; both runs must give the same.
 func (c Case) Run(ctx context.Context, source script.Source) []Result {
 	if expected := max(len(c.Expected), len(c.Created)); c.Refused == "" && (expected != len(c.Steps) || c.Class == "" && len(c.Expected) != expected) {
 		return []Result{{Wrong: []string{fmt.Sprintf("the case has %d steps and expects %d objects; write one object per step", len(c.Steps), len(c.Expected))}}}
@@ -55,7 +55,7 @@ func (c Case) outputDifferences(ctx context.Context, source script.Source, r Res
 	return wrong
 }
 
-// expectedObject is the object that a step is to make of the original.
+// expectedObject is the object that a step must make of the original.
 func (c Case) expectedObject(step int) map[string]any {
 	if c.Class != "" {
 		return c.Original
@@ -77,7 +77,7 @@ func orNone(list []map[string]any) []map[string]any {
 	return list
 }
 
-// Render runs the script; the copies of an Ingress count as what is made beside it.
+// Render runs the script; the copies of an Ingress count as created objects.
 func (c Case) Render(ctx context.Context, source script.Source, in script.Input) (script.Output, error) {
 	if c.Class == "" {
 		return RenderScript(ctx, source, in)
@@ -104,8 +104,8 @@ func (c Case) checkRefusal(err error) []string {
 	return nil
 }
 
-// RenderScript runs a script; labels and annotations that it does not mention are
-// those of the input.
+// RenderScript runs a script. Labels and annotations that it does not set come from
+// the input.
 func RenderScript(ctx context.Context, source script.Source, in script.Input) (script.Output, error) {
 	out, err := source.Render(ctx, in, script.Limits{})
 	if err != nil {
@@ -120,7 +120,7 @@ func RenderScript(ctx context.Context, source script.Source, in script.Input) (s
 	return out, nil
 }
 
-// comparedPart is the part of an object that cases are about.
+// comparedPart is the part of an object that cases compare.
 func comparedPart(of map[string]any) map[string]any {
 	part, metadata := map[string]any{}, map[string]any{}
 	if spec, ok := of["spec"]; ok {

@@ -10,8 +10,8 @@ import (
 	"sluice.dev/sluice/pkg/script"
 )
 
-// rolloutSteps reads the steps of a Rollout of either version, as it is
-// written: nobody has defaulted or validated it.
+// rolloutSteps reads the steps of a Rollout of either version. The manifest may lack
+// defaults and validation.
 func rolloutSteps(rollout map[string]any) ([]script.Input, error) {
 	strategy := toMap(fieldAt(rollout, "spec", "strategy", "canary"))
 	if strategy == nil {
@@ -44,8 +44,8 @@ func rolloutSteps(rollout map[string]any) ([]script.Input, error) {
 	return inputs, nil
 }
 
-// routingInput: the canary has a Service of its own unless the routing says that
-// both versions share one, in the spelling of the first design.
+// routingInput reads one routing. The canary has a Service of its own unless the
+// routing says that both versions share one, in the spelling of the first design.
 func routingInput(routing map[string]any) script.Input {
 	stable := toString(routing["service"])
 	in := script.Input{StableService: stable, CanaryService: stable + "-canary"}
