@@ -72,8 +72,8 @@ func withRecord(obj *unstructured.Unstructured, record childRecord) *unstructure
 // mostUnderWay is the longest time that a create request may take. A later creation time of the API server means that the two clocks differ.
 const mostUnderWay = 2 * time.Second
 
-// childCreatedAt returns a time at or shortly after which an object existed. The record of the object has the time of the request, and the API server has
-// the time of the creation in whole seconds.
+// childCreatedAt returns the time from which an object exists, or a moment later. The record of the object has the time of the request, and the API server
+// has the time of the creation in whole seconds.
 func childCreatedAt(obj *unstructured.Unstructured) time.Time {
 	made, asked := obj.GetCreationTimestamp().Add(time.Second), childRecordOf(obj).Since
 	switch {

@@ -59,7 +59,7 @@ func RefuseMissingBackends(absent []MissingBackend, run Script) Script {
 	}
 }
 
-// withObject passes the metadata of the shaped object to a script.
+// withObject passes the shaped object, without its content, to a script.
 func withObject(obj *unstructured.Unstructured, run Script) Script {
 	if run == nil {
 		return nil
