@@ -48,7 +48,8 @@ type Authority struct {
 
 	mu      sync.Mutex
 	current *tls.Certificate
-	// signer is the authority that signed the current certificate. lastTrusted is the last authority that the configuration trusts.
+	// signer is the serial number of the authority that signed the current certificate. lastTrusted is the serial number of the last authority that the
+	// configuration trusts.
 	signer, lastTrusted string
 }
 
