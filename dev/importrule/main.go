@@ -19,13 +19,14 @@ const module = "sluice.dev/sluice/"
 // allowed lists, for each package, which of ours it may import. Packages below one of these names follow its rule. The floors are those of ADR 21: a
 // package imports packages of lower floors only.
 var allowed = map[string][]string{
-	// Floor 1: the API, scripts, and what knows nothing of releases.
-	"pkg/api":           {},
-	"pkg/certwatch":     {},
-	"pkg/diff":          {},
-	"pkg/health":        {},
-	"pkg/script":        {"pkg/api", "lua_configuration"},
-	"lua_configuration": {},
+	// Floor 1: the API, scripts, the table of kinds of workloads, and what knows nothing of releases.
+	"pkg/api":            {},
+	"pkg/certwatch":      {},
+	"pkg/diff":           {},
+	"pkg/health":         {},
+	"pkg/script":         {"pkg/api", "lua_configuration"},
+	"pkg/workload/kinds": {"pkg/api"},
+	"lua_configuration":  {},
 	// Floor 2: the model of a release.
 	"pkg/rollout": {"pkg/api"},
 	// Floor 3: decisions, records, patches and routes.
@@ -38,7 +39,7 @@ var allowed = map[string][]string{
 	// Floor 4: events, metrics and admission.
 	"pkg/event":    {"pkg/api", "pkg/rollout"},
 	"pkg/analysis": {"pkg/api", "pkg/rollout"},
-	"pkg/hold":     {"pkg/api"},
+	"pkg/hold":     {"pkg/api", "pkg/workload/kinds"},
 	// Floor 5: the world outside: the API server, NATS and Prometheus.
 	"pkg/kube": {"pkg/api", "pkg/rollout", "pkg/trafficrouting", "pkg/history", "pkg/workload", "pkg/traffic", "pkg/analysis", "pkg/script", "pkg/hold", "lua_configuration"},
 	// What kube stands on: each of the three may import less than kube, and none of them imports kube.
@@ -50,7 +51,7 @@ var allowed = map[string][]string{
 	"pkg/webhook":        {"pkg/api", "pkg/hold", "pkg/certwatch"},
 	"pkg/preflight":      {"pkg/api", "pkg/hold", "pkg/rollout", "pkg/traffic", "pkg/workload", "test/controlplane"},
 	// Floor 6: the components.
-	"pkg/watcher":  {"pkg/api", "pkg/hold", "pkg/rollout", "pkg/trafficrouting", "pkg/traffic", "pkg/script", "pkg/queue", "pkg/event", "lua_configuration"},
+	"pkg/watcher":  {"pkg/api", "pkg/hold", "pkg/rollout", "pkg/trafficrouting", "pkg/traffic", "pkg/script", "pkg/queue", "pkg/event", "pkg/workload/kinds", "lua_configuration"},
 	"pkg/receiver": {"pkg/api", "pkg/event", "pkg/queue", "pkg/certwatch"},
 	"pkg/executor": {"pkg/api", "pkg/rollout", "pkg/planner", "pkg/history", "pkg/trafficrouting", "pkg/kube", "pkg/queue", "pkg/event"},
 	"pkg/analyzer": {"pkg/api", "pkg/rollout", "pkg/kube", "pkg/analysis", "pkg/metric", "pkg/queue", "pkg/event"},

@@ -60,7 +60,7 @@ func (w *write) ownAnnotations() []string {
 	switch {
 	case w.kindRules != nil && !w.inProgress:
 		for _, f := range w.kindRules.fields {
-			list = append(list, f.annotationKey())
+			list = append(list, f.AnnotationKey())
 		}
 	case w.kindRules == nil && w.takeover == nil:
 		for _, field := range takeoverFields() {

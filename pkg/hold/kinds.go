@@ -8,29 +8,18 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/workload/kinds"
 )
 
 // heldField is one that holds a workload that is no Deployment, or that the guard keeps.
-type heldField struct {
-	// name is that of the annotation of its original, path where it is under spec.
-	name string
-	path []string
-	// held is what a hold sets it to; nil where a hold leaves it.
-	held any
-	// absent is the text of it when it is not set, pattern what an original reads like.
-	absent  string
-	pattern *regexp.Regexp
-	// surgedOnly: it is kept only of a workload that is widened.
-	surgedOnly bool
-}
+type heldField struct{ kinds.Field }
 
 // parseOriginal is what an original says. No partition is one of 0: the webhook that would add it may have been asked already.
 func (f heldField) parseOriginal(said string) any {
 	switch {
-	case f.pattern == booleans:
+	case f.Form == kinds.Boolean:
 		return said == "true"
 	case said == "":
 		return int64(0)
@@ -41,23 +30,13 @@ func (f heldField) parseOriginal(said string) any {
 	return said
 }
 
-func (f heldField) annotationKey() string { return api.AnnotationOriginalPrefix + f.name }
-
-func (f heldField) objectPath() []string { return append([]string{"spec"}, f.path...) }
-
-// textIn of the field in an object.
-func (f heldField) textIn(u *unstructured.Unstructured) string {
-	value, found, _ := unstructured.NestedFieldNoCopy(u.Object, f.objectPath()...)
-	if !found || value == nil {
-		return f.absent
-	}
-	return fmt.Sprint(value)
-}
+// matches says whether a text reads like an original of the field.
+func (f heldField) matches(text string) bool { return patterns[f.Form].MatchString(text) }
 
 // originalIn is an annotation that reads like an original of the field.
 func (f heldField) originalIn(annotations map[string]string) (string, bool) {
-	value, is := annotations[f.annotationKey()]
-	return value, is && f.pattern.MatchString(value)
+	value, is := annotations[f.AnnotationKey()]
+	return value, is && f.matches(value)
 }
 
 // kindRules is how a kind is held.
@@ -67,72 +46,64 @@ type kindRules struct {
 	skipsOnDelete bool
 }
 
-var (
-	partitions  = regexp.MustCompile(`^([0-9]{1,9}%?)?$`)
-	updateTypes = regexp.MustCompile(`^(RollingUpdate|OnDelete)$`)
-	booleans    = regexp.MustCompile(`^(true|false)$`)
-	numbers     = regexp.MustCompile(`^[0-9]{1,9}$`)
-)
+// patterns are those of the forms of fields.
+var patterns = compilePatterns()
+
+func compilePatterns() map[kinds.Form]*regexp.Regexp {
+	all := map[kinds.Form]*regexp.Regexp{}
+	for _, form := range kinds.Forms() {
+		all[form] = regexp.MustCompile(form.Pattern())
+	}
+	return all
+}
 
 // kindRulesOf is nil for a kind that is not held, and for Deployments, which follow rules of their own. Of groups that are not known it is
 // what its owner labels as a StatefulSet, before or after the write.
 func kindRulesOf(r Request) *kindRules {
 	kind := r.New.GroupVersionKind().GroupKind()
-	if family := kindRulesOfKind(kind); family != nil || kind.Group == "apps" || kind.Group == "apps.kruise.io" {
-		return family
+	if row, is := kinds.Find(kind); is {
+		return kindRulesOfRow(row)
 	}
+	if kinds.HasGroup(kind.Group) {
+		return nil
+	}
+	shape := kinds.Shape()
 	_, templated, _ := unstructured.NestedMap(r.New.Object, "spec", "template", "spec")
 	for _, u := range []*unstructured.Unstructured{r.Old, r.New} {
-		if templated && u.GetLabels()[api.LabelWorkloadType] == api.WorkloadTypeStatefulSet {
-			return kindRulesOfKind(schema.GroupKind{Group: "apps", Kind: "StatefulSet"})
+		if templated && u.GetLabels()[api.LabelWorkloadType] == shape.Type {
+			return kindRulesOfRow(shape)
 		}
 	}
 	return nil
 }
 
-func kindRulesOfKind(kind schema.GroupKind) *kindRules {
-	updateType := heldField{name: "type", path: []string{"updateStrategy", "type"}, absent: rollingUpdate, pattern: updateTypes}
-	switch kind {
-	case schema.GroupKind{Group: "apps", Kind: "StatefulSet"},
-		schema.GroupKind{Group: "apps.kruise.io", Kind: "StatefulSet"},
-		schema.GroupKind{Group: "apps.kruise.io", Kind: "DaemonSet"}:
-		return &kindRules{skipsOnDelete: true, fields: []heldField{
-			{name: "partition", path: []string{"updateStrategy", "rollingUpdate", "partition"}, held: int64(32767), pattern: partitions}, updateType,
-		}}
-	case schema.GroupKind{Group: "apps", Kind: "DaemonSet"}:
-		updateType.held = "OnDelete"
-		return &kindRules{fields: []heldField{updateType}}
-	case schema.GroupKind{Group: "apps.kruise.io", Kind: "CloneSet"}:
-		return &kindRules{fields: []heldField{
-			{name: "partition", path: []string{"updateStrategy", "partition"}, held: "100%", pattern: partitions},
-			{name: "paused", path: []string{"updateStrategy", "paused"}, held: false, absent: "false", pattern: booleans},
-			{name: "replicas", path: []string{"replicas"}, pattern: numbers, surgedOnly: true},
-			{name: "minReadySeconds", path: []string{"minReadySeconds"}, absent: "0", pattern: numbers, surgedOnly: true},
-			{name: "scaleMaxUnavailable", path: []string{"scaleStrategy", "maxUnavailable"}, pattern: partitions, surgedOnly: true},
-		}}
+func kindRulesOfRow(row kinds.Kind) *kindRules {
+	rules := &kindRules{skipsOnDelete: row.LeavesOnDelete()}
+	for _, f := range row.Fields {
+		rules.fields = append(rules.fields, heldField{f})
 	}
-	return nil
+	return rules
 }
 
 // rollsByItself says whether the request's workload rolls by itself.
 func (f *kindRules) rollsByItself(u *unstructured.Unstructured) bool {
 	value, _, _ := unstructured.NestedString(u.Object, "spec", "updateStrategy", "type")
-	return !f.skipsOnDelete || value != "OnDelete"
+	return !f.skipsOnDelete || value != kinds.OnDelete
 }
 
 // holdFields holds and marks a workload that was not in progress.
 func (w *write) holdFields() {
 	_, marked := w.newAnnotations[api.AnnotationInProgressing]
 	for _, f := range w.kindRules.fields {
-		if f.held == nil {
+		if f.Held == nil {
 			continue
 		}
-		original := f.textIn(w.new)
+		original := f.RequestText(w.new)
 		if said, ok := f.originalIn(w.newAnnotations); marked && ok {
 			original = said
 		}
-		w.annotations[f.annotationKey()] = original
-		w.setField(f.held, f.objectPath()...)
+		w.annotations[f.AnnotationKey()] = original
+		w.setField(f.Held, f.ObjectPath()...)
 	}
 	w.annotations[api.AnnotationInProgressing] = inProgressing(w.rolloutName())
 }
@@ -148,28 +119,28 @@ func (w *write) guardFields() (silent bool) {
 	silent = !holds
 	asked := map[string]string{}
 	for _, f := range w.kindRules.fields {
-		if f.surgedOnly && !w.isSurged() {
+		if f.SurgeOnly && !w.isSurged() {
 			continue
 		}
-		was, is := f.textIn(w.old), f.textIn(w.new)
+		was, is := f.RequestText(w.old), f.RequestText(w.new)
 		shall := was
-		if holds && f.held != nil {
-			shall = fmt.Sprint(f.held)
+		if holds && f.Held != nil {
+			shall = fmt.Sprint(f.Held)
 		}
-		ours := f.held != nil && is == fmt.Sprint(f.held)
-		if is != was && is != shall && !ours && f.pattern.MatchString(is) && (is != "" || w.kindRules.rollsByItself(w.new)) {
-			asked[f.name] = is
+		ours := f.Held != nil && is == fmt.Sprint(f.Held)
+		if is != was && is != shall && !ours && f.matches(is) && (is != "" || w.kindRules.rollsByItself(w.new)) {
+			asked[f.Name] = is
 		}
 		w.restoreField(f, holds)
 	}
 	for _, f := range w.kindRules.fields {
 		kept, is := w.keptOriginal(f, asked)
 		if is {
-			w.annotations[f.annotationKey()] = kept
+			w.annotations[f.AnnotationKey()] = kept
 		} else {
-			delete(w.annotations, f.annotationKey())
+			delete(w.annotations, f.AnnotationKey())
 		}
-		was, before := w.oldAnnotations[f.annotationKey()]
+		was, before := w.oldAnnotations[f.AnnotationKey()]
 		silent = silent && kept == was && is == before
 	}
 	return silent
@@ -182,14 +153,14 @@ func (w *write) undoHold() {
 	}
 	for _, f := range w.kindRules.fields {
 		said, ok := f.originalIn(w.newAnnotations)
-		if f.held == nil || !ok || f.textIn(w.new) != fmt.Sprint(f.held) {
+		if f.Held == nil || !ok || f.RequestText(w.new) != fmt.Sprint(f.Held) {
 			continue
 		}
-		_, had, _ := unstructured.NestedFieldNoCopy(w.old.Object, f.objectPath()...)
-		if said == f.absent && !had {
-			unstructured.RemoveNestedField(w.out.Object, f.objectPath()...)
+		_, had, _ := unstructured.NestedFieldNoCopy(w.old.Object, f.ObjectPath()...)
+		if said == f.Unset() && !had {
+			unstructured.RemoveNestedField(w.out.Object, f.ObjectPath()...)
 		} else {
-			w.setField(f.parseOriginal(said), f.objectPath()...)
+			w.setField(f.parseOriginal(said), f.ObjectPath()...)
 		}
 	}
 }
@@ -197,15 +168,15 @@ func (w *write) undoHold() {
 // keptOriginal is what the field shall be when the release is over. An annotation of the request counts where it reads as one of
 // ours: it was decided before in this request. Whoever asks for a partition asks for a rolling update.
 func (w *write) keptOriginal(f heldField, asked map[string]string) (string, bool) {
-	if f.surgedOnly && !w.isSurged() {
+	if f.SurgeOnly && !w.isSurged() {
 		return "", false
 	}
-	if value, is := asked[f.name]; is {
+	if value, is := asked[f.Name]; is {
 		return value, true
 	}
-	was, before := w.oldAnnotations[f.annotationKey()]
-	if _, partition := asked["partition"]; partition && w.kindRules.skipsOnDelete && f.name == "type" && before {
-		return f.textIn(w.new), true
+	was, before := w.oldAnnotations[f.AnnotationKey()]
+	if _, partition := asked[kinds.FieldPartition]; partition && w.kindRules.skipsOnDelete && f.Name == kinds.FieldType && before {
+		return f.RequestText(w.new), true
 	}
 	if value, ok := f.originalIn(w.newAnnotations); ok {
 		return value, true
@@ -215,26 +186,26 @@ func (w *write) keptOriginal(f heldField, asked map[string]string) (string, bool
 
 // restoreField gives a held field the value that it had, or that a hold gives it.
 func (w *write) restoreField(f heldField, holds bool) {
-	shall, is, _ := unstructured.NestedFieldCopy(w.old.Object, f.objectPath()...)
-	if holds && f.held != nil {
-		shall, is = f.held, true
+	shall, is, _ := unstructured.NestedFieldCopy(w.old.Object, f.ObjectPath()...)
+	if holds && f.Held != nil {
+		shall, is = f.Held, true
 	}
-	now, there, _ := unstructured.NestedFieldNoCopy(w.new.Object, f.objectPath()...)
+	now, there, _ := unstructured.NestedFieldNoCopy(w.new.Object, f.ObjectPath()...)
 	switch {
 	case is == there && now == shall:
 	case !is:
-		unstructured.RemoveNestedField(w.out.Object, f.objectPath()...)
+		unstructured.RemoveNestedField(w.out.Object, f.ObjectPath()...)
 		w.removeEmptyParent(f)
 	default:
 		w.restoreParents(f)
-		w.setField(shall, f.objectPath()...)
+		w.setField(shall, f.ObjectPath()...)
 	}
 }
 
 // restoreParents puts back the objects that a field lies in, where the request has none.
 func (w *write) restoreParents(f heldField) {
-	for n := 2; n <= len(f.path); n++ {
-		at := f.objectPath()[:n]
+	for n := 2; n <= len(f.Path); n++ {
+		at := f.ObjectPath()[:n]
 		if _, found, _ := unstructured.NestedFieldNoCopy(w.out.Object, at...); found {
 			continue
 		}
@@ -246,12 +217,12 @@ func (w *write) restoreParents(f heldField) {
 
 // removeEmptyParent takes away the object that a field of a widened workload lay in, where it held nothing else and was not there before.
 func (w *write) removeEmptyParent(f heldField) {
-	if !f.surgedOnly || len(f.path) < 2 {
+	if !f.SurgeOnly || len(f.Path) < 2 {
 		return
 	}
-	_, was, _ := unstructured.NestedFieldNoCopy(w.old.Object, "spec", f.path[0])
-	if now, is, _ := unstructured.NestedMap(w.out.Object, "spec", f.path[0]); is && len(now) == 0 && !was {
-		unstructured.RemoveNestedField(w.out.Object, "spec", f.path[0])
+	_, was, _ := unstructured.NestedFieldNoCopy(w.old.Object, "spec", f.Path[0])
+	if now, is, _ := unstructured.NestedMap(w.out.Object, "spec", f.Path[0]); is && len(now) == 0 && !was {
+		unstructured.RemoveNestedField(w.out.Object, "spec", f.Path[0])
 	}
 }
 
@@ -259,7 +230,7 @@ func (w *write) removeEmptyParent(f heldField) {
 func (w *write) heldFields(u *unstructured.Unstructured) map[string]string {
 	all := map[string]string{}
 	for _, f := range w.kindRules.fields {
-		all[f.name] = f.textIn(u)
+		all[f.Name] = f.RequestText(u)
 	}
 	return all
 }
@@ -271,20 +242,20 @@ func (w *write) isSurged() bool {
 }
 
 func (f *kindRules) canSurge() bool {
-	return slices.ContainsFunc(f.fields, func(f heldField) bool { return f.surgedOnly })
+	return slices.ContainsFunc(f.fields, func(f heldField) bool { return f.SurgeOnly })
 }
 
 // specWithoutHeld is a spec without the held fields; it is a copy already, but not below.
 func (w *write) specWithoutHeld(spec map[string]any) map[string]any {
 	u := (&unstructured.Unstructured{Object: map[string]any{"spec": spec}}).DeepCopy()
 	for _, field := range w.kindRules.fields {
-		if field.surgedOnly && !w.isSurged() {
+		if field.SurgeOnly && !w.isSurged() {
 			continue
 		}
-		unstructured.RemoveNestedField(u.Object, field.objectPath()...)
-		if len(field.path) > 1 && field.surgedOnly { // what held nothing else says nothing
-			if rest, _, _ := unstructured.NestedMap(u.Object, "spec", field.path[0]); len(rest) == 0 {
-				unstructured.RemoveNestedField(u.Object, "spec", field.path[0])
+		unstructured.RemoveNestedField(u.Object, field.ObjectPath()...)
+		if len(field.Path) > 1 && field.SurgeOnly { // what held nothing else says nothing
+			if rest, _, _ := unstructured.NestedMap(u.Object, "spec", field.Path[0]); len(rest) == 0 {
+				unstructured.RemoveNestedField(u.Object, "spec", field.Path[0])
 			}
 		}
 	}

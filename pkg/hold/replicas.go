@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/workload/kinds"
 )
 
 const originalReplicas = api.AnnotationOriginalPrefix + "replicas"
@@ -28,7 +29,7 @@ func scaledDownOf(w *write) *scaledDown {
 	switch {
 	case s.changesReplicas() && strconv.FormatInt(s.is, 10) != s.executorReplicas:
 		s.original = strconv.FormatInt(s.is, 10)
-	case numbers.MatchString(now): // it was decided before in this request
+	case patterns[kinds.Number].MatchString(now): // it was decided before in this request
 		s.original = now
 	}
 	return s
@@ -36,7 +37,7 @@ func scaledDownOf(w *write) *scaledDown {
 
 func isScaledDown(annotations map[string]string) bool {
 	_, is := annotations[originalReplicas]
-	return is && numbers.MatchString(annotations[api.AnnotationAssignedReplicas])
+	return is && patterns[kinds.Number].MatchString(annotations[api.AnnotationAssignedReplicas])
 }
 
 // changesReplicas says whether the request changes the replicas; to what the API server refuses it may.

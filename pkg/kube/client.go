@@ -27,6 +27,7 @@ import (
 	"sluice.dev/sluice/pkg/kube/apiclient"
 	"sluice.dev/sluice/pkg/kube/policies"
 	"sluice.dev/sluice/pkg/script"
+	"sluice.dev/sluice/pkg/workload/kinds"
 )
 
 // Options say how a Client works; Scripts is required.
@@ -119,7 +120,7 @@ func New(cfg *rest.Config, opts Options) (*Client, error) {
 	}
 	c.kinds = apiclient.NewDiscovery(c.discovery)
 	c.installCheckers = map[string]*policies.Checker{}
-	for _, family := range policies.Families() {
+	for _, family := range kinds.Families() {
 		c.installCheckers[family] = policies.NewChecker(c.admission, family)
 	}
 	if c.informers, err = c.newInformers(); err != nil {

@@ -17,8 +17,8 @@ import (
 
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/kube/apiclient"
-	"sluice.dev/sluice/pkg/rollout"
 	"sluice.dev/sluice/pkg/workload"
+	"sluice.dev/sluice/pkg/workload/kinds"
 )
 
 // reasonOrphaned is the reason of the Event on a workload whose Rollout was removed during its release.
@@ -137,10 +137,8 @@ func (c *Client) claimedBy(ctx context.Context, gone types.NamespacedName) (foun
 // workloadResources are those of the kinds of workloads, other than Deployments, that are served or were asked for.
 func (c *Client) workloadResources(ctx context.Context) []schema.GroupVersionResource {
 	all := map[schema.GroupResource]schema.GroupVersionResource{}
-	for _, of := range []apiclient.Kind{
-		{APIVersion: "apps/v1", Name: "StatefulSet"}, {APIVersion: "apps/v1", Name: "DaemonSet"},
-		{APIVersion: rollout.GroupKruise + "/v1beta1", Name: "StatefulSet"}, {APIVersion: rollout.GroupKruise + "/v1alpha1", Name: "DaemonSet"}, {APIVersion: rollout.GroupKruise + "/v1alpha1", Name: "CloneSet"},
-	} {
+	for _, row := range kinds.All() {
+		of := apiclient.Kind{APIVersion: row.GroupKind.Group + "/" + row.Versions[0], Name: row.GroupKind.Kind}
 		found, err := apiclient.WithDeadline(ctx, func(ctx context.Context) (apiclient.Resource, error) { return c.kinds.ResourceFor(ctx, of) })
 		if err == nil {
 			all[found.GroupResource()] = found.GroupVersionResource

@@ -10,18 +10,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/workload/kinds"
 )
 
 // validatePolicy is the name of the policy that validates Rollouts, and of its binding.
 const validatePolicy = "sluice-validate"
 
-// holdPolicies and guardPolicies are the names of the policies that do so, and of their bindings, one for each shape of workload.
-func holdPolicies() []string { return perShape("sluice-hold-") }
+// holdPolicies and guardPolicies are the names of the policies that do so, and of their bindings, one for each family of kinds of workloads.
+func holdPolicies() []string { return perFamily("sluice-hold-") }
 
-func guardPolicies() []string { return perShape("sluice-guard-") }
+func guardPolicies() []string { return perFamily("sluice-guard-") }
 
-func perShape(prefix string) []string {
-	return []string{prefix + "cloneset", prefix + "daemonset", prefix + "deployment", prefix + "statefulset"}
+func perFamily(prefix string) []string {
+	list := kinds.Families()
+	for i, family := range list {
+		list[i] = prefix + family
+	}
+	return list
 }
 
 // CheckPolicies looks whether each admission policy is there and bound, or the webhook that stands in for them. Releases work without, but a

@@ -5,6 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/workload/kinds"
 )
 
 // workloadFacts are those of a workload that is no Deployment, as deploymentFacts are of one: what its owner wants, how far its controller
@@ -65,61 +66,41 @@ func (c counts) progressValues() []any {
 	return []any{c.observed, c.total, c.updated, c.ready, c.available, c.updatedReady, c.current, c.update}
 }
 
-// countsOf reads them by the names that StatefulSets, CloneSets and what is shaped like them have, or by those of DaemonSets.
+// countsOf reads them by the names that the table of kinds has.
 func countsOf(u *unstructured.Unstructured) counts {
-	status := func(names ...string) int64 { return numberField(u, "status", names...) }
+	kind := kinds.FindOrShape(u.GroupVersionKind().GroupKind())
+	status := func(name string) int64 { n, _, _ := unstructured.NestedInt64(u.Object, "status", name); return n }
 	c := counts{
-		replicas: 1, total: status("replicas", "currentNumberScheduled"), updated: status("updatedReplicas", "updatedNumberScheduled"),
-		ready: status("readyReplicas", "numberReady"), available: status("availableReplicas", "numberAvailable"), updatedReady: status("updatedReadyReplicas"),
+		replicas: 1, total: status(kind.Status.Total), updated: status(kind.Status.Updated), ready: status(kind.Status.Ready),
+		available: status(kind.Status.Available), updatedReady: status(kind.Status.UpdatedReady),
 		observed: status("observedGeneration") >= u.GetGeneration(),
 	}
-	if wanted, set, _ := unstructured.NestedInt64(u.Object, "spec", "replicas"); set {
-		c.replicas = wanted
-	} else if wanted, set, _ := unstructured.NestedInt64(u.Object, "status", "desiredNumberScheduled"); set {
+	if wanted, set, _ := unstructured.NestedInt64(u.Object, kind.WantedPath()...); set {
 		c.replicas = wanted
 	}
 	c.current, _, _ = unstructured.NestedString(u.Object, "status", "currentRevision")
 	c.update, _, _ = unstructured.NestedString(u.Object, "status", "updateRevision")
-	c.keptByPartition = min(scaledAmount(u, "partition", c.replicas, true, intstr.FromInt32(0)), c.replicas)
-	c.maxUnavailable = max(1, scaledAmount(u, "maxUnavailable", c.replicas, false, usualUnavailable(u)))
+	if partition, is := kind.Field(kinds.FieldPartition); is {
+		c.keptByPartition = min(scaledAmount(u, partition, c.replicas, true), c.replicas)
+	}
+	c.maxUnavailable = max(1, scaledAmount(u, kind.Unavailable, c.replicas, false))
 	return c
 }
 
-// usualUnavailable is how many pods may be missing where the workload does not say.
-func usualUnavailable(u *unstructured.Unstructured) intstr.IntOrString {
-	if u.GetKind() == "CloneSet" {
-		return intstr.FromString("20%")
-	}
-	return intstr.FromInt32(1)
-}
-
-// scaledAmount is a number of pods in the update strategy, or a share of the replicas. Some kinds have it in rollingUpdate and some beside it.
-func scaledAmount(u *unstructured.Unstructured, name string, of int64, up bool, usual intstr.IntOrString) int64 {
-	value := nestedField(u, "spec", "updateStrategy", "rollingUpdate", name)
-	if value == nil {
-		value = nestedField(u, "spec", "updateStrategy", name)
-	}
-	switch v := value.(type) {
+// scaledAmount is the number of pods that a field says, or a share of the replicas. A value that is neither counts as the default.
+func scaledAmount(u *unstructured.Unstructured, field kinds.Field, of int64, up bool) int64 {
+	amount := intstr.Parse(field.Default)
+	switch v := nestedField(u, field.ObjectPath()...).(type) {
 	case int64:
 		return v
 	case string:
-		usual = intstr.FromString(v)
+		amount = intstr.FromString(v)
 	}
-	n, err := intstr.GetScaledValueFromIntOrPercent(&usual, int(of), up)
+	n, err := intstr.GetScaledValueFromIntOrPercent(&amount, int(of), up)
 	if err != nil {
 		return 0
 	}
 	return int64(n)
-}
-
-// numberField is the first field of the names that is set, 0 if none is.
-func numberField(u *unstructured.Unstructured, under string, names ...string) int64 {
-	for _, name := range names {
-		if n, set, _ := unstructured.NestedInt64(u.Object, under, name); set {
-			return n
-		}
-	}
-	return 0
 }
 
 // nestedField is a field as it is read, nil where there is none.

@@ -5,9 +5,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/workload/kinds"
 )
 
 const restingStatefulSet = `
@@ -71,43 +73,43 @@ func TestAWorkloadRunsItsVersionEverywhere(t *testing.T) {
 		want []string
 	}{
 		"a StatefulSet with all but one pod available": {
-			`{kind: StatefulSet, spec: {replicas: 5}, status: {replicas: 5, updatedReplicas: 5, availableReplicas: 4}}`, []string{everywhere, available},
+			`{apiVersion: apps/v1, kind: StatefulSet, spec: {replicas: 5}, status: {replicas: 5, updatedReplicas: 5, availableReplicas: 4}}`, []string{everywhere, available},
 		},
 		"a StatefulSet with two pods that are not": {
-			`{kind: StatefulSet, spec: {replicas: 5}, status: {replicas: 5, updatedReplicas: 5, availableReplicas: 3}}`, []string{everywhere},
+			`{apiVersion: apps/v1, kind: StatefulSet, spec: {replicas: 5}, status: {replicas: 5, updatedReplicas: 5, availableReplicas: 3}}`, []string{everywhere},
 		},
 		"a StatefulSet that says how many may be missing": {
-			`{kind: StatefulSet, spec: {replicas: 5, updateStrategy: {rollingUpdate: {maxUnavailable: 50%}}}, status: {replicas: 5, updatedReplicas: 5, availableReplicas: 3}}`, []string{everywhere, available},
+			`{apiVersion: apps/v1, kind: StatefulSet, spec: {replicas: 5, updateStrategy: {rollingUpdate: {maxUnavailable: 50%}}}, status: {replicas: 5, updatedReplicas: 5, availableReplicas: 3}}`, []string{everywhere, available},
 		},
 		"a StatefulSet of which less than one may be missing, which is one": {
-			`{kind: StatefulSet, spec: {replicas: 5, updateStrategy: {rollingUpdate: {maxUnavailable: 10%}}}, status: {replicas: 5, updatedReplicas: 5, availableReplicas: 4}}`, []string{everywhere, available},
+			`{apiVersion: apps/v1, kind: StatefulSet, spec: {replicas: 5, updateStrategy: {rollingUpdate: {maxUnavailable: 10%}}}, status: {replicas: 5, updatedReplicas: 5, availableReplicas: 4}}`, []string{everywhere, available},
 		},
 		"a StatefulSet whose owner keeps two pods back": {
-			`{kind: StatefulSet, spec: {replicas: 5, updateStrategy: {rollingUpdate: {partition: 2}}}, status: {replicas: 5, updatedReplicas: 3, availableReplicas: 5}}`, []string{everywhere, available},
+			`{apiVersion: apps/v1, kind: StatefulSet, spec: {replicas: 5, updateStrategy: {rollingUpdate: {partition: 2}}}, status: {replicas: 5, updatedReplicas: 3, availableReplicas: 5}}`, []string{everywhere, available},
 		},
 		"a StatefulSet that says nothing of replicas": {
-			`{kind: StatefulSet, status: {replicas: 1, updatedReplicas: 1, availableReplicas: 1}}`, []string{everywhere, available},
+			`{apiVersion: apps/v1, kind: StatefulSet, status: {replicas: 1, updatedReplicas: 1, availableReplicas: 1}}`, []string{everywhere, available},
 		},
 		"a CloneSet of which a fifth is missing": {
-			`{kind: CloneSet, spec: {replicas: 10}, status: {replicas: 10, updatedReplicas: 10, availableReplicas: 8}}`, []string{everywhere, available},
+			`{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, spec: {replicas: 10}, status: {replicas: 10, updatedReplicas: 10, availableReplicas: 8}}`, []string{everywhere, available},
 		},
 		"a CloneSet of which more are": {
-			`{kind: CloneSet, spec: {replicas: 10}, status: {replicas: 10, updatedReplicas: 10, availableReplicas: 7}}`, []string{everywhere},
+			`{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, spec: {replicas: 10}, status: {replicas: 10, updatedReplicas: 10, availableReplicas: 7}}`, []string{everywhere},
 		},
 		"a CloneSet that keeps a share back, rounded up": {
-			`{kind: CloneSet, spec: {replicas: 5, updateStrategy: {partition: 50%}}, status: {replicas: 5, updatedReplicas: 2, availableReplicas: 5}}`, []string{everywhere, available},
+			`{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, spec: {replicas: 5, updateStrategy: {partition: 50%}}, status: {replicas: 5, updatedReplicas: 2, availableReplicas: 5}}`, []string{everywhere, available},
 		},
 		"a CloneSet with an old pod too many": {
-			`{kind: CloneSet, spec: {replicas: 5}, status: {replicas: 6, updatedReplicas: 5, availableReplicas: 6}}`, nil,
+			`{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, spec: {replicas: 5}, status: {replicas: 6, updatedReplicas: 5, availableReplicas: 6}}`, nil,
 		},
 		"a DaemonSet on all of its nodes": {
-			`{kind: DaemonSet, status: {desiredNumberScheduled: 3, currentNumberScheduled: 3, updatedNumberScheduled: 3, numberAvailable: 3}}`, []string{everywhere, available},
+			`{apiVersion: apps/v1, kind: DaemonSet, status: {desiredNumberScheduled: 3, currentNumberScheduled: 3, updatedNumberScheduled: 3, numberAvailable: 3}}`, []string{everywhere, available},
 		},
 		"a DaemonSet with an old pod": {
-			`{kind: DaemonSet, status: {desiredNumberScheduled: 3, currentNumberScheduled: 3, updatedNumberScheduled: 2, numberAvailable: 3}}`, nil,
+			`{apiVersion: apps/v1, kind: DaemonSet, status: {desiredNumberScheduled: 3, currentNumberScheduled: 3, updatedNumberScheduled: 2, numberAvailable: 3}}`, nil,
 		},
 		"one whose controller has not looked yet": {
-			`{kind: StatefulSet, metadata: {generation: 2}, spec: {replicas: 1}, status: {observedGeneration: 1, replicas: 1, updatedReplicas: 1, availableReplicas: 1}}`, nil,
+			`{apiVersion: apps/v1, kind: StatefulSet, metadata: {generation: 2}, spec: {replicas: 1}, status: {observedGeneration: 1, replicas: 1, updatedReplicas: 1, availableReplicas: 1}}`, nil,
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -120,6 +122,28 @@ func TestAWorkloadRunsItsVersionEverywhere(t *testing.T) {
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("calls (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestEveryKindOfTheTableIsCountedByItsOwnFields(t *testing.T) {
+	t.Parallel()
+	for _, kind := range kinds.All() {
+		t.Run(kind.GroupKind.String(), func(t *testing.T) {
+			t.Parallel()
+			counted := map[string]int64{kind.Status.Total: 7, kind.Status.Updated: 5, kind.Status.Ready: 4, kind.Status.Available: 3}
+			u := &unstructured.Unstructured{Object: map[string]any{}}
+			u.SetGroupVersionKind(kind.GroupKind.WithVersion(kind.Versions[0]))
+			for field, n := range counted {
+				_ = unstructured.SetNestedField(u.Object, n, "status", field)
+			}
+			_ = unstructured.SetNestedField(u.Object, int64(6), kind.WantedPath()...)
+			_ = unstructured.SetNestedField(u.Object, "50%", kind.Unavailable.ObjectPath()...)
+			got := countsOf(u)
+			want := counts{replicas: 6, total: 7, updated: 5, ready: 4, available: 3, maxUnavailable: 3, observed: true}
+			if got != want {
+				t.Errorf("the counts are %+v, want %+v", got, want)
 			}
 		})
 	}

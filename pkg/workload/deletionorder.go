@@ -17,7 +17,7 @@ func (o Object) DeletionCandidates(hash string, n int32) []*corev1.Pod {
 	pods := slices.DeleteFunc(o.controlledPods(), func(pod *corev1.Pod) bool { return pod.Labels[kind.HashLabel] != hash })
 	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
 		order := b.CreationTimestamp.Compare(a.CreationTimestamp.Time)
-		if kind.ordinals {
+		if kind.Ordinals {
 			order = cmp.Compare(ordinalOf(a.Name), ordinalOf(b.Name))
 		}
 		return cmp.Or(cmp.Compare(podProgress(a), podProgress(b)), cmp.Compare(deletionCost(a), deletionCost(b)), order, cmp.Compare(a.Name, b.Name))

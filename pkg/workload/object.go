@@ -83,7 +83,7 @@ func (o Object) controlledRevisions() []*appsv1.ControllerRevision {
 
 // hashOf is how the pods of a revision of that name are labelled.
 func (k Kind) hashOf(revision string) string {
-	if k.shortHash {
+	if k.ShortHash {
 		return revision[strings.LastIndex(revision, "-")+1:]
 	}
 	return revision

@@ -10,6 +10,7 @@ import (
 
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/pkg/workload/kinds"
 )
 
 // AdoptWorkload marks the workload as the Rollout's, so that the admission policies hold its next change.
@@ -28,16 +29,16 @@ func (o Object) HoldWorkload(rolloutName string) Patch {
 		annotations[api.AnnotationInProgressing] = inProgressing(rolloutName)
 	}
 	var edits []edit
-	for _, f := range o.kind().fields {
-		switch text, remembered := was[f.annotationKey()]; {
-		case f.held != nil:
-			annotations[f.annotationKey()] = o.ownerText(f)
-			edits = append(edits, edit{f.path, f.held})
-		case f.textOf(o.Live) == onDelete: // no partition counts by that type
-			annotations[f.annotationKey()] = o.ownerText(f)
-			edits = append(edits, edit{f.path, rollingUpdate})
+	for _, f := range o.kind().Fields {
+		switch text, remembered := was[f.AnnotationKey()]; {
+		case f.Held != nil:
+			annotations[f.AnnotationKey()] = o.ownerText(f)
+			edits = append(edits, edit{f.Path, f.Held})
+		case f.Text(o.Live) == kinds.OnDelete: // no partition counts by that type
+			annotations[f.AnnotationKey()] = o.ownerText(f)
+			edits = append(edits, edit{f.Path, kinds.RollingUpdate})
 		case remembered && o.isTakenOver():
-			annotations[f.annotationKey()] = text
+			annotations[f.AnnotationKey()] = text
 		}
 	}
 	for key := range was {
@@ -51,20 +52,20 @@ func (o Object) HoldWorkload(rolloutName string) Patch {
 // SetPartition has its controller leave so many pods as they are, and replace the others. A share of all is the partition of a hold.
 func (o Object) SetPartition(n rollout.Amount) Patch {
 	kind := o.kind()
-	f, ok := kind.fieldNamed("partition")
+	f, ok := kind.Field(kinds.FieldPartition)
 	if !ok {
 		return newPatch(o.Live, nil, nil, nil)
 	}
 	value := any(int64(n.Value))
 	switch {
 	case n.Percent && n.Value >= 100:
-		value = f.held
-	case n.Percent && kind.shares:
+		value = f.Held
+	case n.Percent && kind.PercentPartition:
 		value = n.String()
 	case n.Percent:
 		value = int64(n.Of(o.desiredReplicas()))
 	}
-	return newPatch(o.Live, nil, nil, o.specPatch([]edit{{f.path, value}}))
+	return newPatch(o.Live, nil, nil, o.specPatch([]edit{{f.Path, value}}))
 }
 
 // ResumeWorkload gives the held fields back as their owner last set them and takes the mark of the hold off, at once.
@@ -77,7 +78,7 @@ func (o Object) ResumeWorkload(id rollout.StableID) Patch {
 // ResumeHeld is Resume of a workload that keeps the field that holds it, as its owner's.
 func (o Object) ResumeHeld() Patch {
 	annotations, edits := o.restoreHeldFields()
-	holds := o.kind().fields[0].path
+	holds := o.kind().HoldingField().Path
 	return newPatch(o.Live, nil, annotations, o.specPatch(slices.DeleteFunc(edits, func(e edit) bool { return slices.Equal(e.path, holds) })))
 }
 
@@ -112,20 +113,20 @@ func (o Object) restoreHeldFields() (annotations map[string]any, edits []edit) {
 	if _, widened := was[api.AnnotationSurgeReplicas]; widened {
 		annotations[api.AnnotationSurgeReplicas] = nil
 	}
-	for _, f := range kind.fields {
-		text, remembered := was[f.annotationKey()]
-		if !o.isTakenOver() || !remembered && f.held == nil {
+	for _, f := range kind.Fields {
+		text, remembered := was[f.AnnotationKey()]
+		if !o.isTakenOver() || !remembered && f.Held == nil {
 			continue
 		}
-		value := f.value(text)
-		if f.name == fieldReplicas {
+		value := fieldValue(f, text)
+		if f.Name == kinds.FieldReplicas {
 			value = int64(o.desiredReplicas())
 		}
-		if value != nil || f.held != nil || f.textOf(o.Live) != f.standard {
-			edits = append(edits, edit{f.path, value})
+		if value != nil || f.Held != nil || f.Text(o.Live) != f.Default {
+			edits = append(edits, edit{f.Path, value})
 		}
-		if value == onDelete && kind.strict {
-			edits = append(edits, edit{path: strategyPath("rollingUpdate")})
+		if value == kinds.OnDelete && kind.BareOnDelete {
+			edits = append(edits, edit{path: []string{"updateStrategy", "rollingUpdate"}})
 		}
 	}
 	return annotations, edits

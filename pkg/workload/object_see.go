@@ -14,6 +14,7 @@ import (
 
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/pkg/workload/kinds"
 )
 
 // ObserveWorkload tells what a release of the Rollout of that name needs to know of the workload; AdoptedBy is as for the function See. Unlabelled it
@@ -21,10 +22,10 @@ import (
 func (o Object) ObserveWorkload(rolloutName string) rollout.Workload {
 	kind, template := o.kind(), o.podTemplate()
 	w := observeMarks(o.Live, rolloutName, kind.Type)
-	w.UpdateMechanism, w.PercentPartition, w.HasOrdinals = kind.Mechanism, kind.shares, o.hasOrdinals()
+	w.UpdateMechanism, w.PercentPartition, w.HasOrdinals = kind.Mechanism, kind.PercentPartition, o.hasOrdinals()
 	w.Revision, w.Images = TemplateRevision(template), imagesOf(template.Spec)
 	w.DesiredReplicas = o.desiredReplicas()
-	w.Updated, w.Available, w.Total = o.statusCount(kind.counts.updated), o.statusCount(kind.counts.available), o.statusCount(kind.counts.total)
+	w.Updated, w.Available, w.Total = o.statusCount(kind.Status.Updated), o.statusCount(kind.Status.Available), o.statusCount(kind.Status.Total)
 	w.MaxUnavailable = o.maxUnavailable(w.DesiredReplicas)
 	w.Revisions = o.observedRevisions()
 	w.Observed = o.specObserved(w)
@@ -36,24 +37,24 @@ func (o Object) ObserveWorkload(rolloutName string) rollout.Workload {
 // observeHold tells how the workload is held, and what its owner wants of a release.
 func (o Object) observeHold(w *rollout.Workload) {
 	kind := o.kind()
-	if len(kind.fields) == 0 {
+	if len(kind.Fields) == 0 {
 		return
 	}
 	w.TakenOver = o.hasOriginal()
-	if kind.pause != nil {
-		w.Paused, _, _ = unstructured.NestedBool(o.Live.Object, specPath(kind.pause)...)
+	if kind.Pause != nil {
+		w.Paused, _, _ = unstructured.NestedBool(o.Live.Object, specPath(kind.Pause)...)
 		w.OwnerPaused = w.Paused
 	}
-	if f, ok := kind.fieldNamed("paused"); ok {
+	if f, ok := kind.Field(kinds.FieldPaused); ok {
 		w.OwnerPaused = o.ownerText(f) == "true"
 	}
 	still := false
-	if f, ok := kind.fieldNamed("type"); ok {
-		w.OwnerOnDelete = o.ownerText(f) == onDelete
-		still = f.textOf(o.Live) == onDelete
+	if f, ok := kind.Field(kinds.FieldType); ok {
+		w.OwnerOnDelete = o.ownerText(f) == kinds.OnDelete
+		still = f.Text(o.Live) == kinds.OnDelete
 	}
-	if f, ok := kind.fieldNamed("partition"); ok {
-		w.Partition = parsePartition(f.textOf(o.Live))
+	if f, ok := kind.Field(kinds.FieldPartition); ok {
+		w.Partition = parsePartition(f.Text(o.Live))
 		w.OwnerPartition = podsKept(parsePartition(o.ownerText(f)), w.DesiredReplicas)
 		still = keepsAll(w.Partition, o.targetReplicas())
 	}
@@ -86,7 +87,7 @@ func (o Object) observedRevisions() []rollout.Revision {
 		slices.Sort(set.Ordinals)
 		delete(pods, hash)
 		set.Hash, set.Revision, set.Unavailable = hash, revisionIn(r), true
-		if told, known, _ := unstructured.NestedInt64(o.Live.Object, "status", "updatedReadyReplicas"); known && hash == updating {
+		if told, known, _ := unstructured.NestedInt64(o.Live.Object, "status", kind.Status.UpdatedReady); known && hash == updating {
 			set.Ready = min(set.Ready, int32(told)) // a kind whose pods may be updated in place tells it
 		}
 		sets = append(sets, set)
@@ -159,8 +160,8 @@ func ordinalIndex(ordinal, first int64, free []ordinalRange) int32 {
 // hasOrdinals reports whether its partition is the place of the first pod to be replaced. An Advanced StatefulSet may have an order of its own.
 func (o Object) hasOrdinals() bool {
 	kind := o.kind()
-	_, unordered, _ := unstructured.NestedFieldNoCopy(o.Live.Object, specPath(rollingPath("unorderedUpdate"))...)
-	return kind.ordinals && !unordered
+	_, unordered, _ := unstructured.NestedFieldNoCopy(o.Live.Object, "spec", "updateStrategy", "rollingUpdate", "unorderedUpdate")
+	return kind.Ordinals && !unordered
 }
 
 // ConditionUpdatedInPlace is a readiness gate of pods that OpenKruise updates in place. OpenKruise sets it to False before it gives the pod the label of
@@ -194,7 +195,7 @@ func (o Object) specObserved(w rollout.Workload) bool {
 func (o Object) revertsTo(w rollout.Workload) string {
 	kind := o.kind()
 	current, _, _ := unstructured.NestedString(o.Live.Object, "status", "currentRevision")
-	if !kind.reverts || current == "" {
+	if !kind.Reverts || current == "" {
 		return ""
 	}
 	hash := kind.hashOf(current)
@@ -208,7 +209,7 @@ func (o Object) revertsTo(w rollout.Workload) string {
 
 // targetReplicas is how many pods its controller is to run.
 func (o Object) targetReplicas() int32 {
-	if field := o.kind().counts.replicas; field != "" {
+	if field := o.kind().Status.Wanted; field != "" {
 		return o.statusCount(field)
 	}
 	n, found, err := unstructured.NestedInt64(o.Live.Object, "spec", "replicas")
@@ -226,21 +227,20 @@ func (o Object) statusCount(field string) int32 {
 // maxUnavailable is how many pods may be missing. It is never none: whoever deletes a pod takes one away.
 func (o Object) maxUnavailable(total int32) int32 {
 	kind := o.kind()
-	budget := field{path: kind.unavailable, standard: kind.budget}
-	n := parseBudget(budget.textOf(o.Live))
+	n := parseBudget(kind.Unavailable.Text(o.Live))
 	if n == nil {
-		n = parseBudget(kind.budget)
+		n = parseBudget(kind.Unavailable.Default)
 	}
 	return min(total, max(1, scaledValue(n, total, false)))
 }
 
 // hasOriginal reports whether what its owner wants of the field that holds it stands in an annotation.
 func (o Object) hasOriginal() bool {
-	fields := o.kind().fields
-	if len(fields) == 0 {
+	kind := o.kind()
+	if len(kind.Fields) == 0 {
 		return false
 	}
-	_, remembered := o.Live.GetAnnotations()[fields[0].annotationKey()]
+	_, remembered := o.Live.GetAnnotations()[kind.HoldingField().AnnotationKey()]
 	return remembered
 }
 
@@ -251,15 +251,15 @@ func (o Object) isTakenOver() bool {
 }
 
 // ownerText is the text of a field as its owner wants it. While the workload is held, what stands says nothing of that.
-func (o Object) ownerText(f field) string {
-	text, remembered := o.Live.GetAnnotations()[f.annotationKey()]
+func (o Object) ownerText(f kinds.Field) string {
+	text, remembered := o.Live.GetAnnotations()[f.AnnotationKey()]
 	switch {
 	case o.isTakenOver() && remembered:
 		return text
-	case o.isTakenOver() && f.held != nil:
-		return f.standard
+	case o.isTakenOver() && f.Held != nil:
+		return f.Default
 	}
-	return f.textOf(o.Live)
+	return f.Text(o.Live)
 }
 
 // parsePartition reads a partition, none where it cannot be read.

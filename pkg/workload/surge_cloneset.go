@@ -5,23 +5,27 @@ import (
 
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/pkg/workload/kinds"
 )
 
 // This file widens a CloneSet: it is told to run pods of a release beside all the stable ones, which its partition keeps. No pod of a
 // widened one counts as available, and so its controller takes none that is ready, not even when somebody scales it by its subresource,
 // which no policy can put back.
 
+// originalReplicas is the annotation that a widened workload is known by. Its replicas come back as [Object.desiredReplicas] says.
+const originalReplicas = api.AnnotationOriginalPrefix + kinds.FieldReplicas
+
 // isSurged reports whether its replicas are ours.
 func (o Object) isSurged() bool {
-	_, remembered := o.Live.GetAnnotations()[replicasField().annotationKey()]
-	return remembered && o.kind().surges && o.isTakenOver()
+	_, remembered := o.Live.GetAnnotations()[originalReplicas]
+	return remembered && o.kind().Surges() && o.isTakenOver()
 }
 
 // desiredReplicas is how many pods its owner wants. Other replicas than those that we gave a widened one are its owner's.
 func (o Object) desiredReplicas() int32 {
 	annotations := o.Live.GetAnnotations()
 	told := o.targetReplicas()
-	if own, err := strconv.ParseInt(annotations[replicasField().annotationKey()], 10, 32); err == nil && own >= 0 && o.isSurged() &&
+	if own, err := strconv.ParseInt(annotations[originalReplicas], 10, 32); err == nil && own >= 0 && o.isSurged() &&
 		annotations[api.AnnotationSurgeReplicas] == strconv.Itoa(int(told)) {
 		return int32(own)
 	}
@@ -34,23 +38,23 @@ func (o Object) observeSurge(w *rollout.Workload) {
 		return
 	}
 	w.Budget = rollout.Budget{Surge: o.targetReplicas() - w.DesiredReplicas}
-	w.TakenOver = w.TakenOver && o.fieldText("minReadySeconds") == strconv.Itoa(maxReadySeconds) && o.fieldText("scaleMaxUnavailable") == ""
+	w.TakenOver = w.TakenOver && o.fieldText(kinds.FieldMinReadySeconds) == strconv.Itoa(maxReadySeconds) && o.fieldText(kinds.FieldScaleMaxUnavailable) == ""
 	w.ReplicaSetsFrozen = w.Budget.Surge == 0 && (w.Paused || w.RevertsTo == "")
 }
 
 func (o Object) fieldText(name string) string {
-	f, _ := o.kind().fieldNamed(name)
-	return f.textOf(o.Live)
+	f, _ := o.kind().Field(name)
+	return f.Text(o.Live)
 }
 
 // TakeOverWorkload holds it and widens it, with the room that it has, or for so many pods.
 func (o Object) TakeOverWorkload(rolloutName string, b rollout.Budget) Patch {
 	p := o.HoldWorkload(rolloutName)
-	if !o.kind().surges {
+	if !o.kind().Surges() {
 		return p
 	}
 	annotations := p["metadata"].(map[string]any)["annotations"].(map[string]any)
-	return o.surgePatch(annotations, max(o.targetReplicas()-o.desiredReplicas(), b.Surge), o.kind().fields[0].held)
+	return o.surgePatch(annotations, max(o.targetReplicas()-o.desiredReplicas(), b.Surge), o.kind().HoldingField().Held)
 }
 
 // SetSurge gives it room for so many pods of the release, beside all those that its owner wants.
@@ -60,7 +64,7 @@ func (o Object) SetSurge(b rollout.Budget) Patch {
 
 // RemoveSurge takes the room away. Of a version that is not the current one its controller then makes no pod, and prefers to take those.
 func (o Object) RemoveSurge() Patch {
-	partition := o.kind().fields[0].held
+	partition := o.kind().HoldingField().Held
 	if o.revertsTo(rollout.Workload{Revision: TemplateRevision(o.podTemplate()), Revisions: o.observedRevisions()}) == "" {
 		partition = nil
 	}
@@ -70,38 +74,40 @@ func (o Object) RemoveSurge() Patch {
 // EndSurge ends what widened it, and leaves it held.
 func (o Object) EndSurge() Patch {
 	annotations := map[string]any{api.AnnotationSurgeReplicas: nil}
-	edits := []edit{{o.kind().fields[0].path, o.kind().fields[0].held}}
-	for _, f := range o.kind().fields {
-		if f.surgeOnly {
-			edits = append(edits, edit{f.path, o.ownerValue(f)})
-			annotations[f.annotationKey()] = nil
+	edits := []edit{{o.kind().HoldingField().Path, o.kind().HoldingField().Held}}
+	for _, f := range o.kind().Fields {
+		if f.SurgeOnly {
+			edits = append(edits, edit{f.Path, o.ownerValue(f)})
+			annotations[f.AnnotationKey()] = nil
 		}
 	}
 	return newPatch(o.Live, nil, annotations, o.specPatch(edits))
 }
 
 // ownerValue is the value of a field as its owner wants it.
-func (o Object) ownerValue(f field) any {
-	if f.name == fieldReplicas {
+func (o Object) ownerValue(f kinds.Field) any {
+	if f.Name == kinds.FieldReplicas {
 		return int64(o.desiredReplicas())
 	}
-	return f.value(o.ownerText(f))
+	return fieldValue(f, o.ownerText(f))
 }
 
 func (o Object) surgePatch(annotations map[string]any, room int32, partition any) Patch {
-	for _, f := range o.kind().fields {
-		if _, remembered := o.Live.GetAnnotations()[f.annotationKey()]; f.surgeOnly && (!remembered || !o.isTakenOver()) {
-			annotations[f.annotationKey()] = f.textOf(o.Live)
+	for _, f := range o.kind().Fields {
+		if _, remembered := o.Live.GetAnnotations()[f.AnnotationKey()]; f.SurgeOnly && (!remembered || !o.isTakenOver()) {
+			annotations[f.AnnotationKey()] = f.Text(o.Live)
 		}
 	}
 	replicas := o.desiredReplicas()
-	annotations[replicasField().annotationKey()] = strconv.Itoa(int(replicas))
+	annotations[originalReplicas] = strconv.Itoa(int(replicas))
 	annotations[api.AnnotationSurgeReplicas] = strconv.Itoa(int(replicas + room))
-	edits := []edit{
-		{replicasField().path, int64(replicas + room)}, {o.kind().fields[0].path, partition},
-		{readyField().path, int64(maxReadySeconds)}, {path: scaleField().path},
+	edits := []edit{{o.kind().HoldingField().Path, partition}}
+	for _, f := range o.kind().Fields {
+		if f.SurgeOnly {
+			edits = append(edits, edit{f.Path, surgedValue(f, replicas+room)})
+		}
 	}
-	if pause := o.kind().pause; pause != nil {
+	if pause := o.kind().Pause; pause != nil {
 		edits = append(edits, edit{pause, false})
 	}
 	var labels map[string]any
@@ -109,4 +115,15 @@ func (o Object) surgePatch(annotations map[string]any, room int32, partition any
 		labels = o.typeLabel(o.kind().Type)
 	}
 	return newPatch(o.Live, labels, annotations, o.specPatch(edits))
+}
+
+// surgedValue is the value of a field of a workload that is surged to so many replicas, nil where the field goes.
+func surgedValue(f kinds.Field, replicas int32) any {
+	switch f.Name {
+	case kinds.FieldReplicas:
+		return int64(replicas)
+	case kinds.FieldMinReadySeconds:
+		return int64(maxReadySeconds)
+	}
+	return nil
 }

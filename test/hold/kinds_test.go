@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/workload/kinds"
 	"sluice.dev/sluice/test/hold"
 )
 
@@ -20,7 +21,7 @@ const policies = "../../deploy/policies/"
 // TestEveryKind puts the policies of all other kinds to the table of kinds. OpenKruise's kinds are installed after the policies.
 func TestEveryKind(t *testing.T) {
 	b := aBench(t)
-	for _, family := range []string{"statefulset", "daemonset", "cloneset"} {
+	for _, family := range kinds.Families() {
 		b.kubectl(t, "", "apply", "-f", policies+"hold-"+family+".yaml", "-f", policies+"guard-"+family+".yaml")
 	}
 	b.installKinds(t)
@@ -151,7 +152,7 @@ func TestThePoliciesOfAllKindsMatchAndDecideInTheSameWords(t *testing.T) {
 	t.Parallel()
 	release := readPolicy(t, holdPolicy).expression("is-a-release")
 	files, err := filepath.Glob(policies + "hold-*.yaml")
-	if err != nil || len(files) != 4 {
+	if err != nil || len(files) != len(kinds.Families()) {
 		t.Fatalf("the policies are %v: %v", files, err)
 	}
 	for _, file := range files {

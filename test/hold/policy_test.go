@@ -11,7 +11,8 @@ import (
 
 // policy is what these tests look at in a MutatingAdmissionPolicy.
 type policy struct {
-	Spec struct {
+	Metadata struct{ Name string }
+	Spec     struct {
 		FailurePolicy, ReinvocationPolicy string
 		ParamKind                         any
 		MatchConstraints                  any

@@ -18,6 +18,7 @@ import (
 
 	"sluice.dev/sluice/cmd/internal/view"
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/workload/kinds"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected texts in testdata")
@@ -54,6 +55,24 @@ func TestWhatIsDrawn(t *testing.T) {
 				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
 					t.Fatal(err)
 				}
+			}
+		})
+	}
+}
+
+func TestEveryKindOfTheTableIsDrawnWithItsOwnCounts(t *testing.T) {
+	t.Parallel()
+	for _, kind := range kinds.All() {
+		t.Run(kind.GroupKind.String(), func(t *testing.T) {
+			t.Parallel()
+			u := &unstructured.Unstructured{Object: map[string]any{}}
+			u.SetGroupVersionKind(kind.GroupKind.WithVersion(kind.Versions[0]))
+			u.SetName("web")
+			_ = unstructured.SetNestedField(u.Object, int64(12), kind.WantedPath()...)
+			_ = unstructured.SetNestedField(u.Object, int64(5), "status", kind.Status.Ready)
+			drawn := strings.Join(view.Render(view.View{Now: now, Rollout: &api.Rollout{}, Workload: u}, view.Style{}), "\n")
+			if want := kind.GroupKind.Kind + " web  5/12 ready"; !strings.Contains(drawn, want) {
+				t.Errorf("it does not say %q:\n%s", want, drawn)
 			}
 		})
 	}

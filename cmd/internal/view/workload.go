@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/workload/kinds"
 )
 
 // drawWorkload draws one that is no Deployment: its pods by the revisions that they have.
@@ -23,18 +24,19 @@ func (d *drawing) drawWorkload(u *unstructured.Unstructured) {
 	if both {
 		role = d.ink.Bold("both  ")
 	}
-	wanted, ready, updated := podsOf(u)
+	kind := kinds.FindOrShape(u.GroupVersionKind().GroupKind())
+	wanted, ready, updated := podCounts(u, kind)
 	note := ""
 	switch {
 	case u.GetDeletionTimestamp() != nil:
 		note = ", going away"
-	case both && (ready < wanted || updated < wanted-partitionOf(u, wanted)):
+	case both && (ready < wanted || updated < wanted-partitionOf(u, kind, wanted)):
 		note = ", replacing its pods"
 	case both:
 		note = ", held where the step wants it"
 	case held:
 		note = ", held at its old version"
-	case updateType(u) == onDelete:
+	case updateType(u) == kinds.OnDelete:
 		note = ", replaces only pods that are deleted"
 	}
 	d.addLine("%s  %s %s  %s%s", role, u.GetKind(), u.GetName(), d.readyText(int32(ready), int32(wanted)), note)
@@ -44,39 +46,32 @@ func (d *drawing) drawWorkload(u *unstructured.Unstructured) {
 	}
 }
 
-const onDelete = "OnDelete"
-
 func updateType(u *unstructured.Unstructured) string {
 	text, _, _ := unstructured.NestedString(u.Object, "spec", "updateStrategy", "type")
 	return text
 }
 
-// podsOf are how many pods there shall be, are ready and have been updated. DaemonSets have names of their own for all of them.
-func podsOf(u *unstructured.Unstructured) (wanted, ready, updated int64) {
-	count := func(in, field string) int64 {
-		n, _, _ := unstructured.NestedInt64(u.Object, in, field)
-		return n
+// podCounts are how many pods there shall be, are ready and have been updated.
+func podCounts(u *unstructured.Unstructured, kind kinds.Kind) (wanted, ready, updated int64) {
+	wanted, set, _ := unstructured.NestedInt64(u.Object, kind.WantedPath()...)
+	if !set {
+		wanted = 1
 	}
-	if _, set, _ := unstructured.NestedInt64(u.Object, "status", "desiredNumberScheduled"); set {
-		return count("status", "desiredNumberScheduled"), count("status", "numberReady"), count("status", "updatedNumberScheduled")
-	}
-	wanted = 1
-	if _, set, _ := unstructured.NestedInt64(u.Object, "spec", "replicas"); set {
-		wanted = count("spec", "replicas")
-	}
-	return wanted, count("status", "readyReplicas"), count("status", "updatedReplicas")
+	ready, _, _ = unstructured.NestedInt64(u.Object, "status", kind.Status.Ready)
+	updated, _, _ = unstructured.NestedInt64(u.Object, "status", kind.Status.Updated)
+	return wanted, ready, updated
 }
 
 // partitionOf is how many pods stay in the version that they have; all, where only those are replaced that are deleted.
-func partitionOf(u *unstructured.Unstructured, of int64) int64 {
-	if updateType(u) == onDelete {
+func partitionOf(u *unstructured.Unstructured, kind kinds.Kind, of int64) int64 {
+	if updateType(u) == kinds.OnDelete {
 		return of
 	}
-	strategy, _, _ := unstructured.NestedMap(u.Object, "spec", "updateStrategy")
-	value, set, _ := unstructured.NestedFieldNoCopy(strategy, "rollingUpdate", "partition")
-	if !set {
-		value = strategy["partition"]
+	partition, is := kind.Field(kinds.FieldPartition)
+	if !is {
+		return 0
 	}
+	value, _, _ := unstructured.NestedFieldNoCopy(u.Object, partition.ObjectPath()...)
 	switch v := value.(type) {
 	case int64:
 		return v

@@ -10,8 +10,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/template"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/workload/kinds"
 )
 
 //go:embed hold.yaml.tmpl
@@ -37,38 +41,30 @@ type family struct {
 
 // field is one that holds a workload, or that a guard keeps.
 type field struct {
-	// Name of the annotation of its original, and the path under spec.
-	Name string
-	Path []string
-	// Held is what a hold sets it to, as CEL has it; empty where a hold leaves it.
+	kinds.Field
+	// Held is what a hold sets it to, as CEL has it, and HeldText its text; both are empty where a hold leaves it.
 	Held, HeldText string
-	// Absent is the text of it when it is not set.
-	Absent string
-	// Value is what an original is read as.
-	Value value
-	// Pattern is what an original reads like.
-	Pattern string
-	// Wide: it is kept only while its original is remembered, as that of a widened workload is.
-	Wide bool
 }
 
-// value is the type of a field.
-type value int
-
-const (
-	text value = iota
-	numberOrPercent
-	truth
-)
+func fieldOf(f kinds.Field) field {
+	switch v := f.Held.(type) {
+	case nil:
+		return field{Field: f}
+	case string:
+		return field{f, "'" + v + "'", v}
+	default:
+		return field{f, fmt.Sprint(v), fmt.Sprint(v)}
+	}
+}
 
 // Read is the value that the annotation of a request says, as CEL has it. No partition is one of 0: the webhook that would add it has
 // been asked already.
 func (f field) Read() string {
 	said := "variables.annotations['" + f.Key() + "']"
-	switch f.Value {
-	case numberOrPercent:
+	switch f.Form {
+	case kinds.Amount, kinds.Number:
 		return said + " == '' ? dyn(0) : " + said + ".endsWith('%') ? dyn(" + said + ") : dyn(int(" + said + "))"
-	case truth:
+	case kinds.Boolean:
 		return said + " == 'true'"
 	}
 	return said
@@ -76,15 +72,13 @@ func (f field) Read() string {
 
 // Ours is the expression that says whether the field is ours.
 func (f field) Ours() string {
-	if f.Wide {
+	if f.SurgeOnly {
 		return "variables.wasWidened"
 	}
 	return "variables.wasInProgress"
 }
 
-func (f field) Last() string { return f.Path[len(f.Path)-1] }
-
-func (f field) Key() string { return "sluice.dev/original." + f.Name }
+func (f field) Key() string { return f.AnnotationKey() }
 
 // Of is the optional value of the field in object or oldObject.
 func (f field) Of(object string) string { return object + ".?spec.?" + strings.Join(f.Path, ".?") }
@@ -115,7 +109,7 @@ func (f family) Deepest() field {
 // Narrow are the fields that are kept whether or not the workload is widened.
 func (f family) Narrow() (list []field) {
 	for _, candidate := range f.Fields {
-		if !candidate.Wide {
+		if !candidate.SurgeOnly {
 			list = append(list, candidate)
 		}
 	}
@@ -129,7 +123,7 @@ func (f family) Widens() bool { return len(f.Narrow()) < len(f.Fields) }
 func (f family) OrWide() string {
 	var names []string
 	for _, candidate := range f.Fields {
-		if candidate.Wide {
+		if candidate.SurgeOnly {
 			names = append(names, "'"+candidate.Path[0]+"'")
 		}
 	}
@@ -139,48 +133,75 @@ func (f family) OrWide() string {
 	return " && !(variables.wasWidened && k in [" + strings.Join(names, ", ") + "])"
 }
 
-func families() []family {
-	partition := field{
-		Name: "partition", Path: []string{"updateStrategy", "rollingUpdate", "partition"}, Held: "32767", HeldText: "32767", Pattern: "^([0-9]{1,9}%?)?$", Value: numberOrPercent,
+// families are those of the table of kinds; the policies for Deployments are written by hand.
+func families() (list []family) {
+	for _, name := range kinds.Families() {
+		rows := kinds.OfFamily(name)
+		if len(rows) == 0 {
+			continue
+		}
+		f := family{Name: name, About: about[name], Typed: rows[0].LeavesOnDelete()}
+		for _, held := range rows[0].Fields {
+			f.Fields = append(f.Fields, fieldOf(held))
+		}
+		f.Rules, f.Which = rulesOf(rows)
+		list = append(list, f)
 	}
-	updateType := field{
-		Name: "type", Path: []string{"updateStrategy", "type"}, Absent: "RollingUpdate", Pattern: "^(RollingUpdate|OnDelete)$",
+	return list
+}
+
+// about is what the comment of a policy says of its family.
+var about = map[string][]string{
+	"statefulset": {
+		"StatefulSets, and what is held like them: a partition above all ordinals. One of update type OnDelete",
+		"does not roll by itself and is left alone. Of other groups it is what its owner labels as a StatefulSet.",
+	},
+	"daemonset": {"DaemonSets of Kubernetes: OnDelete lets no pod be replaced that nobody deletes."},
+	"cloneset": {
+		"CloneSets of OpenKruise: a partition of all pods. One that is widened for a blue-green release also has replicas of ours.",
+		"A kind that is not installed is named to no harm.",
+	},
+}
+
+// rulesOf are the rules that match the kinds of a family. A family that has kinds of any group by their label matches everything, and which
+// tells its kinds.
+func rulesOf(rows []kinds.Kind) (rules []string, which string) {
+	shape := slices.IndexFunc(rows, func(k kinds.Kind) bool { return k.ByLabel })
+	if shape >= 0 {
+		return []string{"{apiGroups: ['*'], apiVersions: ['*'], operations: [UPDATE], resources: ['*'], scope: Namespaced}"}, whichOf(rows, rows[shape])
 	}
-	onDelete := updateType
-	onDelete.Held, onDelete.HeldText = "'OnDelete'", "OnDelete"
-	return []family{
-		{
-			Name: "statefulset", Typed: true, Fields: []field{partition, updateType},
-			About: []string{
-				"StatefulSets, and what is held like them: a partition above all ordinals. One of update type OnDelete",
-				"does not roll by itself and is left alone. Of other groups it is what its owner labels as a StatefulSet.",
-			},
-			Rules: []string{"{apiGroups: ['*'], apiVersions: ['*'], operations: [UPDATE], resources: ['*'], scope: Namespaced}"},
-			Which: "request.kind.group == 'apps' ? request.kind.kind == 'StatefulSet'\n" +
-				"        : request.kind.group == 'apps.kruise.io' ? request.kind.kind in ['StatefulSet', 'DaemonSet']\n" +
-				"        : 'statefulset' in [object, oldObject].map(o, o.metadata.?labels[?'rollouts.kruise.io/workload-type'].orValue(''))\n" +
-				"          && object.?spec.?template.?spec.hasValue()",
-		},
-		{
-			Name: "daemonset", Fields: []field{onDelete},
-			About: []string{"DaemonSets of Kubernetes: OnDelete lets no pod be replaced that nobody deletes."},
-			Rules: []string{"{apiGroups: [apps], apiVersions: [v1], operations: [UPDATE], resources: [daemonsets], scope: Namespaced}"},
-		},
-		{
-			Name: "cloneset", Fields: []field{
-				{Name: "partition", Path: []string{"updateStrategy", "partition"}, Held: "'100%'", HeldText: "100%", Pattern: "^([0-9]{1,9}%?)?$", Value: numberOrPercent},
-				{Name: "paused", Path: []string{"updateStrategy", "paused"}, Held: "false", HeldText: "false", Absent: "false", Pattern: "^(true|false)$", Value: truth},
-				{Name: "replicas", Path: []string{"replicas"}, Pattern: "^[0-9]{1,9}$", Wide: true},
-				{Name: "minReadySeconds", Path: []string{"minReadySeconds"}, Absent: "0", Pattern: "^[0-9]{1,9}$", Wide: true},
-				{Name: "scaleMaxUnavailable", Path: []string{"scaleStrategy", "maxUnavailable"}, Pattern: "^([0-9]{1,9}%?)?$", Wide: true},
-			},
-			About: []string{
-				"CloneSets of OpenKruise: a partition of all pods. One that is widened for a blue-green release also has replicas of ours.",
-				"A kind that is not installed is named to no harm.",
-			},
-			Rules: []string{"{apiGroups: [apps.kruise.io], apiVersions: [v1alpha1, v1beta1], operations: [UPDATE], resources: [clonesets], scope: Namespaced}"},
-		},
+	for _, k := range rows {
+		rules = append(rules, fmt.Sprintf("{apiGroups: [%s], apiVersions: [%s], operations: [UPDATE], resources: [%s], scope: Namespaced}",
+			k.GroupKind.Group, strings.Join(k.Versions, ", "), k.Resource))
 	}
+	return rules, ""
+}
+
+// whichOf is the expression that tells the kinds of a family: of groups of the table by their names, of all others by the label.
+func whichOf(rows []kinds.Kind, shape kinds.Kind) string {
+	var groups []string
+	names := map[string][]string{}
+	for _, k := range kinds.All() {
+		if !slices.Contains(groups, k.GroupKind.Group) {
+			groups = append(groups, k.GroupKind.Group)
+		}
+	}
+	for _, k := range rows {
+		names[k.GroupKind.Group] = append(names[k.GroupKind.Group], "'"+k.GroupKind.Kind+"'")
+	}
+	var text strings.Builder
+	for _, group := range groups {
+		fmt.Fprintf(&text, "request.kind.group == '%s' ? ", group)
+		if of := names[group]; len(of) == 1 {
+			text.WriteString("request.kind.kind == " + of[0])
+		} else {
+			text.WriteString("request.kind.kind in [" + strings.Join(of, ", ") + "]")
+		}
+		text.WriteString("\n        : ")
+	}
+	fmt.Fprintf(&text, "'%s' in [object, oldObject].map(o, o.metadata.?labels[?'%s'].orValue(''))\n", shape.Type, api.LabelWorkloadType)
+	text.WriteString("          && object.?spec.?template.?spec.hasValue()")
+	return text.String()
 }
 
 func main() {

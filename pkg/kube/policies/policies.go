@@ -9,13 +9,14 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	admissionclient "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
 
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/hold"
 	"sluice.dev/sluice/pkg/kube/apiclient"
 	"sluice.dev/sluice/pkg/rollout"
-	"sluice.dev/sluice/pkg/workload"
+	"sluice.dev/sluice/pkg/workload/kinds"
 )
 
 const (
@@ -26,21 +27,13 @@ const (
 	failureTTL = time.Second
 )
 
-// Families are the kinds by which admission policies are called.
-func Families() []string {
-	return []string{api.WorkloadTypeDeployment, api.WorkloadTypeStatefulSet, api.WorkloadTypeDaemonSet, api.WorkloadTypeCloneSet}
-}
-
-// FamilyOf tells which policies hold a kind of workload. One of them holds whatever goes by the partition of a StatefulSet.
+// FamilyOf tells which policies hold a kind of workload. Those of StatefulSets also hold kinds that are known by a label alone.
 func FamilyOf(ref rollout.Ref) string {
-	kind, known := workload.KindOf(ref)
-	switch {
-	case ref.IsDeployment():
+	if ref.IsDeployment() {
 		return api.WorkloadTypeDeployment
-	case known && (kind.Mechanism == rollout.MechanismOnDelete || kind.Type == api.WorkloadTypeCloneSet):
-		return kind.Type
 	}
-	return api.WorkloadTypeStatefulSet
+	group, _, _ := strings.Cut(ref.APIVersion, "/")
+	return kinds.FindOrShape(schema.GroupKind{Group: group, Kind: ref.Kind}).Family
 }
 
 // Checker knows whether the admission policies that hold a kind of workload are installed and bound.
