@@ -218,7 +218,7 @@ func TestWhoOnlyLooksIsToldThatItHasNoSums(t *testing.T) {
 	_, _, reading := guest.LoadSums(t.Context(), run)
 	_, storing := guest.SaveSums(t.Context(), run, nil, 0)
 	for _, err := range []error{reading, storing} {
-		if err == nil || !strings.Contains(err.Error(), "connect instead") {
+		if err == nil || !strings.Contains(err.Error(), "connect with write access") {
 			t.Error(err)
 		}
 	}
