@@ -16,12 +16,12 @@ var deployment = schema.GroupKind{Group: "apps", Kind: "Deployment"}
 
 const originalPaused = api.AnnotationOriginalPrefix + "paused"
 
-// takeoverFields are the fields beside spec.paused that an executor may take over, by the names of their annotations.
+// takeoverFields are the fields, other than spec.paused, that an executor may take over, by the names of their annotations.
 func takeoverFields() []string {
 	return []string{"minReadySeconds", "progressDeadlineSeconds", "maxSurge", "maxUnavailable", "type"}
 }
 
-// guardWrite puts back what is ours, remembers what the user wants for a held field, and leaves the rest as it came.
+// guardWrite restores the values of the release, records the owner's wishes for held fields, and leaves all other fields of the request as they are.
 func (w *write) guardWrite() {
 	if w.kindRules == nil {
 		w.takeover, w.scaledDown = takeoverOf(w), scaledDownOf(w)
@@ -76,8 +76,8 @@ func (w *write) ownAnnotations() []string {
 	return list
 }
 
-// keepAnnotation gives a mark the value that it had, and takes one away that was not there, unless the release begins with this request: then
-// the marks may be those of its hold, which sets all but the id of the stable version.
+// keepAnnotation gives a mark its stored value, and removes a mark that was not stored. If the release begins with this request, the marks may be
+// those that the hold sets; the hold sets all of them but the id of the stable version.
 func (w *write) keepAnnotation(from, to map[string]string, key string) {
 	old, was := from[key]
 	value, is := to[key]
@@ -129,9 +129,9 @@ func (w *write) originalPaused() string {
 	return "false"
 }
 
-// onlyDrops says that the request asks for nothing but to drop what is put back here, as every replace by the user's manifest does.
-// It shall leave no trace, but the API server has already taken the dropped fields from their managers: those go back as well. Not
-// so where nothing was dropped: then a change of the managers alone is what was asked for.
+// onlyDrops reports whether the request only drops fields that the guard restores, as each replace by the owner's manifest does. Such a request must
+// leave no trace, but the API server has already taken the dropped fields from their managers, so the managers are restored as well. If the request
+// drops nothing, it asks for a change of the managers alone, and keeps it.
 func (w *write) onlyDrops() bool {
 	return len(w.lost) > 0 && managedFields(w.new) != nil && managedFields(w.old) != nil &&
 		equality.Semantic.DeepEqual(w.specWithoutGuarded(w.old), w.specWithoutGuarded(w.new)) &&
@@ -164,7 +164,7 @@ func (w *write) otherMetadataEqual() bool {
 	return maps.Equal(without(w.oldLabels), without(w.newLabels))
 }
 
-// specWithoutGuarded is the spec without what is put back.
+// specWithoutGuarded returns the spec without the fields that the guard restores.
 func (w *write) specWithoutGuarded(u *unstructured.Unstructured) map[string]any {
 	spec, _ := u.Object["spec"].(map[string]any)
 	spec = maps.Clone(spec)

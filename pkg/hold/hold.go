@@ -22,11 +22,11 @@ const Update = "UPDATE"
 // revision is the annotation of the Deployment controller that a replace by the user's manifest drops.
 const revision = "deployment.kubernetes.io/revision"
 
-// Request is a write of a workload's main resource; writes of subresources are nobody's business.
+// Request is a write of a workload's main resource. The policies do not see writes of subresources.
 type Request struct {
 	// Operation is what an admission review calls it. Username is the full name of who writes.
 	Operation, Username string
-	// Old is what is stored, New what the write would store, with the API server's defaults in both. Neither is changed.
+	// Old is the stored object, and New the object that the write would store, both with the API server's defaults. The package changes neither.
 	Old, New *unstructured.Unstructured
 }
 
@@ -63,7 +63,7 @@ func Decide(r Request) *unstructured.Unstructured {
 // write is one update while it is decided on.
 type write struct {
 	old, new, out *unstructured.Unstructured
-	// Annotations and labels of old and new are read only, those without a prefix become those of out.
+	// The annotations and labels of old and new are read only. The fields without a prefix become the annotations and labels of out.
 	oldAnnotations, newAnnotations, annotations map[string]string
 	oldLabels, newLabels, labels                map[string]string
 
@@ -120,7 +120,7 @@ func (w *write) rolloutName() string {
 
 func (w *write) hasRollout() bool { return w.rolloutName() != "" }
 
-// hasPods says whether there is anything to hold. A shrunk Deployment keeps its pods, whatever number the request names.
+// hasPods reports whether the workload has pods to hold. A scaled-down Deployment keeps its pods, so the number in the request does not count.
 func (w *write) hasPods() bool {
 	return replicasOf(w.new) > 0 || w.kindRules == nil && isScaledDown(w.oldAnnotations)
 }
@@ -189,8 +189,8 @@ func (w *write) writeMetadata() {
 	}
 }
 
-// isRelease says what counts as a release: another rollout-id in the annotation, or another pod template. Under the annotation of the
-// version that is stable another template is none while no release is on. The label pod-template-hash belongs to the controller.
+// isRelease reports whether a change is a release: another rollout-id in the annotation, or another pod template. Under the rollout-id of the stable
+// version another template is no release unless a release is under way. The label pod-template-hash belongs to the controller and does not count.
 func isRelease(old, updated *unstructured.Unstructured) bool {
 	id, was := updated.GetAnnotations()[api.AnnotationRolloutID], old.GetAnnotations()[api.AnnotationRolloutID]
 	_, inProgress := old.GetAnnotations()[api.AnnotationInProgressing]

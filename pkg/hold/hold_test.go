@@ -48,8 +48,8 @@ func decideAs(t *testing.T, table []cases.Case) {
 	}
 }
 
-// said is the part of an object that a case speaks of. What is put back of a parked Deployment is written out where the case leaves
-// it to the API server's defaults.
+// said is the part of an object that a case states. For a Deployment that is taken over, it adds the restored fields where the case leaves them to
+// the API server's defaults.
 func said(u *unstructured.Unstructured) map[string]any {
 	labels, annotations := u.GetLabels(), u.GetAnnotations()
 	if len(labels) == 0 {

@@ -46,7 +46,7 @@ type kindRules struct {
 	skipsOnDelete bool
 }
 
-// patterns are those of the forms of fields.
+// patterns has the compiled pattern of each form of field.
 var patterns = compilePatterns()
 
 func compilePatterns() map[kinds.Form]*regexp.Regexp {
@@ -165,8 +165,8 @@ func (w *write) undoHold() {
 	}
 }
 
-// keptOriginal is what the field shall be when the release is over. An annotation of the request counts where it reads as one of
-// ours: it was decided before in this request. Whoever asks for a partition asks for a rolling update.
+// keptOriginal returns the value that the field gets when the release ends. An annotation of the request counts if it has the form of one of ours:
+// an earlier decision in this request wrote it. A request for a partition is a request for a rolling update.
 func (w *write) keptOriginal(f heldField, asked map[string]string) (string, bool) {
 	if f.SurgeOnly && !w.isSurged() {
 		return "", false
@@ -253,7 +253,7 @@ func (w *write) specWithoutHeld(spec map[string]any) map[string]any {
 			continue
 		}
 		unstructured.RemoveNestedField(u.Object, field.ObjectPath()...)
-		if len(field.Path) > 1 && field.SurgeOnly { // what held nothing else says nothing
+		if len(field.Path) > 1 && field.SurgeOnly { // the field holds nothing by itself
 			if rest, _, _ := unstructured.NestedMap(u.Object, "spec", field.Path[0]); len(rest) == 0 {
 				unstructured.RemoveNestedField(u.Object, "spec", field.Path[0])
 			}

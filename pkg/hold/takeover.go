@@ -23,7 +23,7 @@ const (
 	recreate      = "Recreate"
 )
 
-// speed is how fast a Deployment rolls: what an executor takes over of it beside spec.paused.
+// speed has the fields of a Deployment, other than spec.paused, that an executor takes over: they say how fast it rolls.
 type speed struct {
 	minReady, deadline int64
 	strategyType       string
@@ -80,9 +80,9 @@ func takeoverOf(w *write) *takeover {
 	return p
 }
 
-// requestedFields is what the request asks for in a parked field, as text. A value that stands there already asks for nothing. A replace asks
-// for the defaults of all that its manifest leaves out. In a budget that does not belong to the type the API server makes 0 of what
-// is left out, so a 0 there asks for nothing. Whoever asks for a budget asks for a rolling update.
+// requestedFields returns the values that the request asks for in the fields that are taken over, as text. A stored value asks for nothing. A
+// replace asks for the defaults of all fields that its manifest leaves out. In a budget that does not belong to the type, the API server turns an
+// absent value into 0, so a 0 there asks for nothing. A request for a budget is a request for a rolling update.
 func (p *takeover) requestedFields() map[string]string {
 	asked := map[string]string{}
 	if p.new.minReady != p.old.minReady {
@@ -126,9 +126,9 @@ var (
 	plainAndShort = regexp.MustCompile(`^[0-9]{1,10}$`)
 )
 
-// badSeconds, oddBudget and badStrategy tell what the API server would refuse when it is given back at the end. It is put into the
-// request as it is, so that the API server refuses it now and says why. What stands here must be refused there, else such a request
-// would let go.
+// badSeconds, oddBudget and badStrategy report values that the API server would refuse when a release restores them. The guard puts such a value
+// into the request as it is, so that the API server refuses the request now and says why. The API server must refuse each value reported here:
+// otherwise the request would end the hold.
 func (p *takeover) badSeconds() bool {
 	if !signed.MatchString(p.originals[minReady]) || !signed.MatchString(p.originals[deadline]) {
 		return false
@@ -235,7 +235,7 @@ func parseBudget(text string) any {
 	return text
 }
 
-// parseNumber reads what was matched as a number before.
+// parseNumber parses text that has matched a number.
 func parseNumber(text string) int64 {
 	n, _ := strconv.ParseInt(text, 10, 64)
 	return n

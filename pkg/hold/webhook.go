@@ -7,10 +7,10 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 )
 
-// WebhookName is the MutatingWebhookConfiguration by which API servers that serve no such policies ask for this decision.
+// WebhookName is the name of the MutatingWebhookConfiguration. API servers that do not serve mutating policies use it to ask for this decision.
 const WebhookName = "sluice-hold"
 
-// What to do to have it.
+// Commands that install the webhook.
 const (
 	InstallWebhook = "sluice install --print --part webhook | kubectl apply --server-side -f -"
 	ServeWebhook   = "start the watchers with --webhook-addr=:9443"

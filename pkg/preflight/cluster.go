@@ -93,7 +93,7 @@ func (c *Cluster) CheckServer(context.Context) (finding Finding, reachable bool)
 	return f, true
 }
 
-// minorOf reads versions such as "1" and "36+". ok is false for what is no version 1.
+// minorOf parses versions such as "1" and "36+". ok is false if the major version is not 1.
 func minorOf(major, minor string) (n int, ok bool) {
 	if major != "1" {
 		return 0, false

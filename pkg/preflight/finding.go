@@ -17,12 +17,12 @@ const (
 	LevelError   Level = "error"
 )
 
-// Finding is what was found out about one thing that Sluice needs. The JSON form is what `sluice check -o json` prints.
+// Finding is the result of one check of a thing that Sluice needs. The JSON form is the output of `sluice check -o json`.
 type Finding struct {
-	// Check is what was looked at, in one or two words.
+	// Check is the subject of the check, in one or two words.
 	Check string `json:"check"`
 	Level Level  `json:"level"`
-	// Message is a sentence that says what was found.
+	// Message is a sentence with the result.
 	Message string `json:"message"`
 	// Remedy says what to do about it; empty when nothing is to be done.
 	Remedy string `json:"remedy,omitempty"`

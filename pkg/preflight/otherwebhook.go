@@ -112,8 +112,8 @@ func (c *Cluster) checkRivalDeployments(ctx context.Context) []Finding {
 // recentWrites is how long ago a write of a status counts as one of a controller that still runs.
 const recentWrites = 10 * time.Minute
 
-// CheckStatusWriters looks for other controllers of the same API, whatever they are called: who but us has lately set the phase of a Rollout,
-// which no user does. It lists all Rollouts, which an executor may not.
+// CheckStatusWriters looks for other controllers of the same API by their effect: another client has lately set the phase of a Rollout, which no
+// user does. It lists all Rollouts, which an executor may not.
 func (c *Cluster) CheckStatusWriters(ctx context.Context) []Finding {
 	body, err := c.client.Discovery().RESTClient().Get().AbsPath("/apis", api.Group, api.V1beta1, "rollouts").
 		SetHeader("Accept", metadataOnly).Do(ctx).Raw()

@@ -80,8 +80,8 @@ func (c *Cluster) validatingPolicies() policyKind {
 	}}
 }
 
-// checkPolicies looks whether policies that do the same are there, each bound by the binding of its name. What is the same of several is one
-// finding; without says what comes of a policy that is not there.
+// checkPolicies checks whether each policy of a group exists and has a binding of its name. Policies with the same result share one finding; without
+// is the consequence of a missing policy.
 func (k policyKind) checkPolicies(ctx context.Context, names []string, without string) []Finding {
 	var fine, absent, unbound []string
 	var unserves bool
@@ -151,7 +151,7 @@ func (c *Cluster) CheckKnownUser(ctx context.Context) error {
 		}
 		_, err = admission.MutatingAdmissionPolicyBindings().Get(ctx, name, metav1.GetOptions{})
 	}
-	if err != nil { // not installed, or nobody can tell
+	if err != nil { // not installed, or unreadable
 		return nil
 	}
 	return fmt.Errorf("the admission policies of this cluster know the executor as %s and would refuse or undo what %s writes. "+

@@ -150,7 +150,7 @@ func withoutCRDs(w world) {
 	}
 }
 
-// crds waits until discovery and the OpenAPI document say what is wanted: the API server publishes both a moment after the CRD.
+// crds waits until discovery and the OpenAPI document have the wanted state: the API server publishes both a moment after the CRD.
 func (w world) crds(want string) {
 	w.Helper()
 	var got []preflight.Finding
@@ -299,7 +299,8 @@ func rolloutIDs(w world) {
 	}
 }
 
-// stableNeeds looks for what a tool deletes while stable pods need it: of three generated objects one is kept, and one looked after by nobody.
+// stableNeeds looks for objects that a tool deletes while stable pods need them. Of three generated objects, the tool keeps one, and no tool manages
+// another.
 func stableNeeds(w world) {
 	const tracked = `argocd.argoproj.io/tracking-id: a`
 	manifest := `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: elsewhere, labels: {rollouts.kruise.io/workload-type: any}}, spec: {

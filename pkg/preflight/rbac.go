@@ -60,7 +60,7 @@ func (c *Cluster) checkAccount(ctx context.Context, account string, grants []Gra
 // shown is how many missing rights a finding lists.
 const shown = 4
 
-// joinShortened joins a list, of which it names no more than most.
+// joinShortened joins a list and names at most so many items of it.
 func joinShortened(list []string, most int) string {
 	if len(list) > most {
 		return strings.Join(list[:most], ", ") + fmt.Sprintf(" and %d more", len(list)-most)

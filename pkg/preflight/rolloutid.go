@@ -20,8 +20,8 @@ const maxNamed = 5
 // metadataOnly has the API server leave out spec and status of what it lists.
 const metadataOnly = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
-// CheckRolloutIDs looks for adopted workloads of which another pod template rolls out without a step, as long as their rollout-id stays the same.
-// It lists all Rollouts and the kinds of their workloads, which an executor may not.
+// CheckRolloutIDs looks for adopted workloads whose rollout-id lets another pod template roll out without a step. It lists all Rollouts and the
+// kinds of their workloads, which an executor may not.
 func (c *Cluster) CheckRolloutIDs(ctx context.Context) []Finding {
 	const check, what = "rollout-ids", "Which rollout-ids let a change through"
 	kinds, err := c.workloadKinds(ctx)

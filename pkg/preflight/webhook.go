@@ -10,8 +10,8 @@ import (
 	"sluice.dev/sluice/pkg/hold"
 )
 
-// webhookFinding is a finding about the webhook, where it is needed or there: hold and guard are what was found about the policies. ok is
-// false when the policies are all there is to tell of.
+// webhookFinding is a finding about the webhook, if the cluster needs or has it; hold and guard are the findings about the policies. ok is false if
+// the findings about the policies suffice.
 func (c *Cluster) webhookFinding(ctx context.Context, unserved bool) (f Finding, ok bool) {
 	f = Finding{Check: "policies", Level: LevelWarning}
 	live, err := c.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(ctx, hold.WebhookName, metav1.GetOptions{})

@@ -19,7 +19,7 @@ const anyCertificate = `LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUJkRENDQVJ1Z0F3
 
 func standIn(w world) {
 	const hold, guard = "mutatingadmissionpolicy/sluice-hold-deployment", "mutatingadmissionpolicy/sluice-guard-deployment"
-	// The last one is that of the validating policy.
+	// The last one belongs to the validating policy.
 	ofHold := func() []preflight.Finding {
 		all := w.look.CheckPolicies(w.Context())
 		return all[:len(all)-1]

@@ -28,14 +28,14 @@ type CanaryOf struct {
 	Replicas int32
 	Epoch    int64
 	Revision string
-	// RolloutName and RolloutUID are those of the Rollout whose canary it is.
+	// RolloutName and RolloutUID identify the Rollout that owns the canary.
 	RolloutName, RolloutUID string
 	// PatchLabels and PatchAnnotations go into its pods.
 	PatchLabels, PatchAnnotations map[string]string
 }
 
-// ObserveCanary tells what a release of the Rollout needs to know of a canary Deployment; sets are as for [ObserveDeployment]. What a Rollout of the
-// same name left behind when it was removed by force counts as ours.
+// ObserveCanary returns the facts of a canary Deployment that a release of the Rollout needs; sets are as for [ObserveDeployment]. A canary that a
+// Rollout of the same name left behind, when somebody removed it by force, counts as ours.
 func ObserveCanary(d *appsv1.Deployment, sets []*appsv1.ReplicaSet, rolloutName, rolloutUID string) rollout.Canary {
 	maker := d.Labels[api.LabelRolloutUID]
 	c := rollout.Canary{
@@ -60,9 +60,9 @@ func ObserveCanary(d *appsv1.Deployment, sets []*appsv1.ReplicaSet, rolloutName,
 	return c
 }
 
-// NewCanary is a Deployment beside the stable one that runs the stable one's current template. It selects by one label more than
-// the stable one, which its pods alone carry. It is owned by the stable Deployment, so that a foreground delete of the Rollout
-// does not take its pods before their traffic has left. The error is one that the owner of the Rollout must mend.
+// NewCanary returns a Deployment that runs the current template of the stable one in parallel with it. Its selector has one label more than the
+// stable one's, and only its pods have this label. The stable Deployment owns it, so that a foreground deletion of the Rollout does not delete its
+// pods before their traffic has left. An error is one that the owner of the Rollout must fix.
 func NewCanary(stable *appsv1.Deployment, of CanaryOf) (*appsv1.Deployment, error) {
 	template, err := canaryTemplate(stable, of)
 	if err != nil {
@@ -135,8 +135,8 @@ func controllerReference(d *appsv1.Deployment) metav1.OwnerReference {
 	}
 }
 
-// ownMetadata is the part of labels or annotations that may be copied: without our marks, without the records of controllers, and
-// without those of delivery tools, which would take a copy for an object of theirs and delete it as superfluous.
+// ownMetadata returns the labels or annotations that may be copied: without our marks, without the records of controllers, and without the marks of
+// delivery tools. Such a tool would take the copy for an object of its own and delete it.
 func ownMetadata(m map[string]string) map[string]string {
 	kept := map[string]string{}
 	for key, value := range m {

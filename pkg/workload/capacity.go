@@ -11,9 +11,9 @@ import (
 
 const annotationOriginalReplicas = api.AnnotationOriginalPrefix + "replicas"
 
-// observeReplicas tells how many pods the owner of a Deployment wants, and how many its controller is told to run. While a release shrinks it the
-// owner's number is in an annotation, and another one has what was written in its place. A number that is neither came by the subresource
-// scale, which no policy looks at, and so it is what the owner wants now.
+// observeReplicas reads the number of pods that the owner of a Deployment wants, and the number that its controller has to run. While a release
+// scales the Deployment down, one annotation has the owner's number, and another one the assigned number. A third number came by the subresource
+// scale, which no policy sees, so it is the owner's new wish.
 func observeReplicas(d *appsv1.Deployment, w *rollout.Workload) {
 	w.SpecReplicas = replicasOrDefault(d.Spec.Replicas)
 	w.DesiredReplicas = w.SpecReplicas
@@ -64,7 +64,7 @@ func RestoreReplicas(d *appsv1.Deployment) Patch {
 	return newPatch(d, nil, annotations, spec)
 }
 
-// restoredReplicas are the changes by which a Deployment has its owner's replicas again; none for one that has them.
+// restoredReplicas returns the changes that restore the owner's replicas of a Deployment; none if it has them.
 func restoredReplicas(d *appsv1.Deployment) (annotations, spec map[string]any) {
 	annotations, spec = map[string]any{}, map[string]any{}
 	for _, key := range []string{annotationOriginalReplicas, api.AnnotationAssignedReplicas} {

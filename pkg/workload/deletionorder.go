@@ -25,7 +25,7 @@ func (o Object) DeletionCandidates(hash string, n int32) []*corev1.Pod {
 	return pods[:min(len(pods), int(max(n, 0)))]
 }
 
-// podProgress is how far a pod has come: what is pending has yet to start, so that nothing is cut short with it.
+// podProgress ranks a pod by its progress: a pending pod comes first, because its deletion interrupts no work.
 func podProgress(pod *corev1.Pod) int {
 	switch {
 	case pod.Status.Phase == corev1.PodPending:

@@ -19,9 +19,9 @@ import (
 // annotationRevision is where the Deployment controller numbers its ReplicaSets.
 const annotationRevision = "deployment.kubernetes.io/revision"
 
-// ObserveDeployment tells what a release of the Rollout of that name needs to know of a Deployment. sets may hold ReplicaSets of others; those
-// that d does not control are left out. AdoptedBy is the name on the workload whatever has become of that Rollout: the caller
-// finds out whether it still lives.
+// ObserveDeployment returns the facts of a Deployment that a release of the Rollout of that name needs. sets may hold ReplicaSets of other owners;
+// it leaves out those that d does not control. AdoptedBy is the name on the workload, also if that Rollout is gone: the caller finds out whether it
+// still exists.
 func ObserveDeployment(d *appsv1.Deployment, sets []*appsv1.ReplicaSet, rolloutName string) rollout.Workload {
 	w := observeMarks(d, rolloutName, api.WorkloadTypeDeployment)
 	w.Observed = d.Status.ObservedGeneration >= d.Generation

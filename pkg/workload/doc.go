@@ -1,8 +1,8 @@
-// Package workload knows the kinds of workloads: from an object to what a release needs to know of it, and from an intent to the
-// patch that carries it out. Deployments of apps/v1 are typed; the other kinds, some of which are others' to define, are an [Object].
+// Package workload knows the kinds of workloads: it turns an object into the facts that a release needs, and an intent into the patch that carries
+// it out. Deployments of apps/v1 are typed; all other kinds, some of which other projects define, are an [Object].
 //
-// It is pure: it knows no client and decides nothing about when. Patches are JSON merge patches that carry the UID and the
-// resourceVersion of the object that was seen, so that one made for an older version of it is refused.
+// The package is pure: it has no client, and does not decide when to act. Patches are JSON merge patches that carry the UID and the resourceVersion
+// of the observed object, so the API server refuses a patch for an older version.
 //
 // Invariant: Hold followed by Resume leaves every field of the workload as its owner last set it.
 package workload

@@ -16,11 +16,11 @@ type Kind struct {
 	kinds.Kind
 	Mechanism rollout.UpdateMechanism
 
-	// labelled: the label workload-type is its owner's, by which the kind is known.
+	// labelled: the kind is known by the label workload-type, which its owner set.
 	labelled bool
 }
 
-// KindOf is false for Deployments, and for what is known by a label of the object alone; see [KindOfObject].
+// KindOf is false for Deployments, and for a kind that is known only by a label of the object; see [KindOfObject].
 func KindOf(ref rollout.Ref) (Kind, bool) {
 	group, _, _ := strings.Cut(ref.APIVersion, "/")
 	row, is := kinds.Find(schema.GroupKind{Group: group, Kind: ref.Kind})

@@ -10,7 +10,7 @@ import (
 	"sluice.dev/sluice/pkg/workload"
 )
 
-// kind is what is said of a kind beyond this package.
+// kind has the facts of a kind that other packages read.
 type kind struct {
 	Lever           rollout.UpdateMechanism
 	Type, HashLabel string

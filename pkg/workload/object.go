@@ -17,8 +17,8 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// Object is a workload that is no Deployment, with what hangs on it. Live is of a kind that [KindOfObject] knows; of others nothing is
-// seen and nothing but marks is written. Revisions and Pods may hold those of others, which are left out.
+// Object is a workload other than a Deployment, with its dependent objects. Live has a kind that [KindOfObject] knows; of any other kind the package
+// reads nothing and writes only marks. Revisions and Pods may hold objects of other owners, which the package leaves out.
 type Object struct {
 	Live      *unstructured.Unstructured
 	Revisions []*appsv1.ControllerRevision
@@ -35,13 +35,13 @@ func (o Object) NewPods() []*corev1.Pod {
 	return o.podsOf(o.observedRevisions(), TemplateRevision(o.podTemplate()))
 }
 
-// UnlabelledPods are those of NewPods that do not bear the id of the release, as one of its batches or as those that it spares. One that was
-// updated in place may bear that of an older release.
+// UnlabelledPods returns those of NewPods that do not have the id of the release, in a batch or as kept pods. A pod that was updated in place may
+// have the id of an older release.
 func (o Object) UnlabelledPods(id string) []*corev1.Pod {
 	return slices.DeleteFunc(o.UnlabelledKeptPods(id), func(pod *corev1.Pod) bool { return pod.Labels[api.LabelRolloutID] == id })
 }
 
-// UnlabelledKeptPods are those of NewPods that a rollback of that id does not know as those that it spares.
+// UnlabelledKeptPods returns those of NewPods that a rollback with that id has not labelled as pods that it keeps.
 func (o Object) UnlabelledKeptPods(id string) []*corev1.Pod {
 	return slices.DeleteFunc(o.NewPods(), func(pod *corev1.Pod) bool { return pod.Labels[api.LabelNoNeedUpdate] == id })
 }
@@ -89,7 +89,7 @@ func (k Kind) hashOf(revision string) string {
 	return revision
 }
 
-// podTemplate is that of its pods, an empty one where it cannot be read.
+// podTemplate returns the pod template of the workload, or an empty one if it cannot be read.
 func (o Object) podTemplate() corev1.PodTemplateSpec {
 	found, _, _ := unstructured.NestedFieldNoCopy(o.Live.Object, "spec", "template")
 	body, _ := found.(map[string]any)

@@ -20,8 +20,8 @@ func (o Object) AdoptWorkload(rolloutName string, id rollout.StableID) Patch {
 	return newPatch(o.Live, o.typeLabel(o.kind().Type), annotations, nil)
 }
 
-// HoldWorkload keeps the workload's controller from bringing in anything new, and marks it as being released. What its owner wants of the held
-// fields is remembered; what is remembered already stays, and so does the mark of a hold that is already on.
+// HoldWorkload keeps the workload's controller from creating pods of the new version, and marks the workload as being released. It records the
+// owner's values of the held fields. Values that are recorded already stay, and so does the mark of an earlier hold.
 func (o Object) HoldWorkload(rolloutName string) Patch {
 	annotations := map[string]any{api.AnnotationRollout: rolloutName}
 	was := o.Live.GetAnnotations()
@@ -132,7 +132,7 @@ func (o Object) restoreHeldFields() (annotations map[string]any, edits []edit) {
 	return annotations, edits
 }
 
-// edit sets one field of the spec; a nil value takes it away, and with it what is empty then.
+// edit sets one field of the spec. A nil value removes the field, and each parent that is empty then.
 type edit struct {
 	path  []string
 	value any

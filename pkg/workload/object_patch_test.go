@@ -172,7 +172,7 @@ func TestTheLabelOfWhatIsLikeAStatefulSetIsItsOwners(t *testing.T) {
 	}
 }
 
-// What the policies make of a user's write, Hold makes of the same write, and Resume leads back to what was written.
+// The policies and HoldWorkload make the same object of a user's write, and ResumeWorkload restores the written one.
 func TestHoldWritesWhatThePoliciesWrite(t *testing.T) {
 	t.Parallel()
 	const begins = "a new image is held in the same request"

@@ -105,8 +105,8 @@ func (o Object) observedRevisions() []rollout.Revision {
 	return append(unknown, sets...)
 }
 
-// updateRevisionHash is how its controller labels the pods of the template, "" where it does not tell. It does so even before it has a ControllerRevision
-// of its own: that of a workload deleted before may still have the name.
+// updateRevisionHash is the label of the pods of the template, "" if the controller does not publish it. The controller publishes it even before the
+// template has its own ControllerRevision, because a ControllerRevision of a deleted workload may have the name.
 func (o Object) updateRevisionHash() string {
 	if seen, _, _ := unstructured.NestedInt64(o.Live.Object, "status", "observedGeneration"); seen < o.Live.GetGeneration() {
 		return ""
@@ -141,8 +141,8 @@ func (o Object) reservedOrdinals() []ordinalRange {
 	return free
 }
 
-// ordinalIndex is that of an ordinal among those that pods may have, counted from the first one; a partition counts them so. One that pods may not
-// have comes after all of them: such a pod is about to go.
+// ordinalIndex returns the position of an ordinal among the allowed ordinals, counted from the first one; a partition counts the same way. An
+// ordinal that is not allowed comes after all others: the controller is about to delete such a pod.
 func ordinalIndex(ordinal, first int64, free []ordinalRange) int32 {
 	n, next := ordinal-first, first
 	for _, s := range free {
@@ -191,7 +191,7 @@ func (o Object) specObserved(w rollout.Workload) bool {
 	return seen >= w.Generation && (w.DesiredReplicas == 0 || slices.ContainsFunc(w.Revisions, func(set rollout.Revision) bool { return set.Revision == w.Revision }))
 }
 
-// revertsTo is the hash of the revision in which a pod that is lost comes back while nothing new may come, "" for that of the template.
+// revertsTo is the hash of the revision that replaces a lost pod while the workload is held, "" for the revision of the template.
 func (o Object) revertsTo(w rollout.Workload) string {
 	kind := o.kind()
 	current, _, _ := unstructured.NestedString(o.Live.Object, "status", "currentRevision")
@@ -224,7 +224,7 @@ func (o Object) statusCount(field string) int32 {
 	return int32(n)
 }
 
-// maxUnavailable is how many pods may be missing. It is never none: whoever deletes a pod takes one away.
+// maxUnavailable is the number of pods that may be missing. It is at least 1, because each deletion of a pod removes one.
 func (o Object) maxUnavailable(total int32) int32 {
 	kind := o.kind()
 	n := parseBudget(kind.Unavailable.Text(o.Live))
@@ -244,7 +244,8 @@ func (o Object) hasOriginal() bool {
 	return remembered
 }
 
-// isTakenOver reports whether its held fields are ours. One of the two is enough: what is ours must not be taken for its owner's.
+// isTakenOver reports whether the release has set the held fields. One of the two fields suffices: a value of the release must not count as the
+// owner's.
 func (o Object) isTakenOver() bool {
 	_, held := o.Live.GetAnnotations()[api.AnnotationInProgressing]
 	return held || o.hasOriginal()

@@ -13,7 +13,7 @@ import (
 	"sluice.dev/sluice/pkg/workload"
 )
 
-// typed is the digest of a template of a test, reckoned as that of a Deployment.
+// typed is the digest of a template of a test, computed like the digest of a Deployment's template.
 func typed(image string) string {
 	return workload.TemplateRevision(template(image, map[string]string{"app": "web"}))
 }
@@ -27,7 +27,7 @@ func TestAWorkloadIsSeenWhole(t *testing.T) {
 		status    string
 		old, new  string // hashes
 		strategy  string
-		held      string // annotation of what is remembered
+		held      string // annotation with the recorded values
 		lever     rollout.UpdateMechanism
 		partition rollout.Amount
 		shares    bool

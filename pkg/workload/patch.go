@@ -36,8 +36,8 @@ func templatePatch(o metav1.Object, template any) []map[string]any {
 	}, RestoreRolloutID(o, o.GetAnnotations()[api.AnnotationStableRolloutID])...)
 }
 
-// HoldDeployment pauses the Deployment and marks it as being released. A pause of the owner's own is remembered. The mark of a hold that is
-// already on stays, and so does what was remembered with it.
+// HoldDeployment pauses the Deployment and marks it as being released. It records a pause of the owner. The mark of an earlier hold stays, and so do
+// the values that were recorded with it.
 func HoldDeployment(d *appsv1.Deployment, rolloutName string) Patch {
 	return newPatch(d, typeLabels(api.WorkloadTypeDeployment), holdMarks(d, rolloutName), map[string]any{"paused": true})
 }

@@ -10,7 +10,7 @@ import (
 type Pruner struct {
 	// Tool is its name, "" if no known tool manages the object.
 	Tool string
-	// Key and Value are the annotation that makes the tool keep an object. Beside is the present value of that annotation on the object.
+	// Key and Value are the annotation that makes the tool keep an object. Present is the value of that annotation on the object.
 	Key, Value, Present string
 }
 

@@ -28,8 +28,8 @@ func stableIDMark(o metav1.Object, known rollout.StableID) map[string]any {
 	return nil
 }
 
-// RestoredID is the rollout-id of a workload that gets the template of the version of that id again, "" for none. It is never that of the
-// template that goes: under the id of the stable version another template is no release.
+// RestoredID returns the rollout-id for a workload that gets the template of the version with that id again, "" for none. It never returns the id of
+// the replaced template: under the id of the stable version another template is no release.
 func RestoredID(o metav1.Object, id string) string {
 	if id == api.RolloutID(o) {
 		return ""

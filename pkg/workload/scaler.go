@@ -18,7 +18,7 @@ const (
 
 	// suffixUnscaled takes a HorizontalPodAutoscaler off its workload, as OpenKruise does: no object can have such a name.
 	suffixUnscaled = "-DisableByRollout"
-	// annotationKEDAPaused stops a ScaledObject. What its owner wants to stand there is kept in annotationOriginalKEDA, "" for nothing.
+	// annotationKEDAPaused stops a ScaledObject. annotationOriginalKEDA keeps the owner's value, "" for none.
 	annotationKEDAPaused   = "autoscaling.keda.sh/paused"
 	annotationOriginalKEDA = api.AnnotationOriginalPrefix + "keda-paused"
 	// pausedByRelease is how a release writes true. KEDA reads it as strconv.ParseBool does (NeedToBePausedByAnnotation in its scaledobject_types.go);
@@ -73,8 +73,8 @@ func targetOf(u *unstructured.Unstructured) scaleTarget {
 	return scaleTarget{group, kind, ref["name"]}
 }
 
-// DisableAutoscaler takes an autoscaler that is not parked off its workload. What stands there is its owner's newest wish, also where a release had parked it
-// before.
+// DisableAutoscaler detaches an active autoscaler from its workload. The present values are the owner's newest wish, also if a release had disabled
+// the autoscaler before.
 func DisableAutoscaler(u *unstructured.Unstructured) Patch {
 	if u.GetKind() == kindScaler {
 		return autoscalerPatch(u, nil, map[string]any{"scaleTargetRef": map[string]any{"name": targetOf(u).name + suffixUnscaled}})
@@ -82,7 +82,7 @@ func DisableAutoscaler(u *unstructured.Unstructured) Patch {
 	return autoscalerPatch(u, map[string]any{annotationKEDAPaused: pausedByRelease, annotationOriginalKEDA: u.GetAnnotations()[annotationKEDAPaused]}, nil)
 }
 
-// RestoreAutoscaler gives an autoscaler its workload back. What its owner has written since it was parked stays.
+// RestoreAutoscaler attaches an autoscaler to its workload again. It keeps each value that the owner has written since the autoscaler was disabled.
 func RestoreAutoscaler(u *unstructured.Unstructured) Patch {
 	if u.GetKind() == kindScaler {
 		name := strings.TrimSuffix(targetOf(u).name, suffixUnscaled)

@@ -96,7 +96,7 @@ func TestAutoscalersOfACloneSetAreKnown(t *testing.T) {
 	}
 }
 
-// What a release takes off comes back as it was, and is seen as what it is in between.
+// Each autoscaler that a release disables is restored as it was, and is recognized while it is disabled.
 func TestScalersComeBackAsTheyWere(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
@@ -120,8 +120,8 @@ func TestScalersComeBackAsTheyWere(t *testing.T) {
 	}
 }
 
-// What an owner writes during a release is what stands there at the end, and nothing of the release stays. annotate is what the owner writes, nil
-// where the annotation is taken off.
+// The values that an owner writes during a release are the values at its end, and no value of the release stays. annotate is the owner's annotation,
+// nil to remove it.
 func TestTheOwnersPauseOfAScaledObjectWins(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -153,8 +153,8 @@ func TestTheOwnersPauseOfAScaledObjectWins(t *testing.T) {
 	}
 }
 
-// The owner's tool applies the manifest of a HorizontalPodAutoscaler during a release, with other bounds or with the target alone. What it says is what
-// stands there at the end, and nothing of the release stays.
+// The owner's tool applies the manifest of a HorizontalPodAutoscaler during a release, with other bounds or with the target alone. The manifest's
+// values are the values at the end, and no value of the release stays.
 func TestTheOwnersManifestOfAnAutoscalerWins(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -115,7 +115,7 @@ func note(key, value string) change {
 	}
 }
 
-// original is what is remembered of a field.
+// original is the recorded value of a field.
 func original(field, text string) change { return note("sluice.dev/original."+field, text) }
 
 // owned are the marks of a workload that the Rollout web has adopted.

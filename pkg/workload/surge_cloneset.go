@@ -8,9 +8,9 @@ import (
 	"sluice.dev/sluice/pkg/workload/kinds"
 )
 
-// This file widens a CloneSet: it is told to run pods of a release beside all the stable ones, which its partition keeps. No pod of a
-// widened one counts as available, and so its controller takes none that is ready, not even when somebody scales it by its subresource,
-// which no policy can put back.
+// This file surges a CloneSet: its controller runs the pods of a release in parallel with all stable ones, which the partition keeps. No pod of a
+// surged CloneSet counts as available, so its controller deletes no ready pod, not even when a user scales it by the subresource, which no policy
+// can guard.
 
 // originalReplicas is the annotation that a widened workload is known by. Its replicas come back as [Object.desiredReplicas] says.
 const originalReplicas = api.AnnotationOriginalPrefix + kinds.FieldReplicas
@@ -57,7 +57,7 @@ func (o Object) TakeOverWorkload(rolloutName string, b rollout.Budget) Patch {
 	return o.surgePatch(annotations, max(o.targetReplicas()-o.desiredReplicas(), b.Surge), o.kind().HoldingField().Held)
 }
 
-// SetSurge gives it room for so many pods of the release, beside all those that its owner wants.
+// SetSurge adds replicas for the pods of the release to the replicas that the owner wants.
 func (o Object) SetSurge(b rollout.Budget) Patch {
 	return o.surgePatch(map[string]any{}, b.Surge, int64(o.desiredReplicas()))
 }

@@ -23,7 +23,7 @@ func room(n int32) func(workload.Object) workload.Patch {
 	return func(o workload.Object) workload.Patch { return o.SetSurge(rollout.Budget{Surge: n}) }
 }
 
-// told is a CloneSet that is widened to so many replicas, of which its owner wants ten and a second of readiness.
+// told is a CloneSet that is surged to so many replicas. Its owner wants ten, and a second of readiness.
 func told(n, partition string) change {
 	return func(u *unstructured.Unstructured) {
 		cloneSet.owned(u)
@@ -54,7 +54,7 @@ func heldOnly(u *unstructured.Unstructured) {
 	original("paused", "false")(u)
 }
 
-// newer has another template than that of its current revision.
+// newer has another template than its current revision.
 func newer(u *unstructured.Unstructured) { set("web-v1", "status", "currentRevision")(u) }
 
 func TestPatchesOfACloneSetThatIsWidened(t *testing.T) {
@@ -125,7 +125,7 @@ func TestHowACloneSetIsSeenToBeWidened(t *testing.T) {
 	}
 }
 
-// anyWidth is what a blue-green release makes of the workload, with a wish of nobody's.
+// anyWidth is the workload in any state of a blue-green release, with a recorded value that no owner wrote.
 func anyWidth(t *rapid.T, u *unstructured.Unstructured) *unstructured.Unstructured {
 	pods := int32(rapid.IntRange(1, 12).Draw(t, "room"))
 	u = merged(t, u, workload.Object{Live: u}.TakeOverWorkload("web", rollout.Budget{Surge: pods / 2}))

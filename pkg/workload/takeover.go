@@ -25,7 +25,7 @@ const (
 	annotationOriginalUnavailable = api.AnnotationOriginalPrefix + "maxUnavailable"
 	annotationOriginalType        = api.AnnotationOriginalPrefix + "type"
 
-	// What the API server sets where nothing is given.
+	// Defaults that the API server sets for absent fields.
 	defaultDeadline = 600
 	defaultBudget   = "25%"
 )
@@ -149,7 +149,7 @@ func ownType(d *appsv1.Deployment) appsv1.DeploymentStrategyType {
 	return appsv1.RollingUpdateDeploymentStrategyType
 }
 
-// ownRolling is the rolling update that its owner wants; both fields are set. What cannot be read becomes the API's default.
+// ownRolling is the rolling update that its owner wants; both fields are set. A value that cannot be read becomes the API's default.
 func ownRolling(d *appsv1.Deployment) appsv1.RollingUpdateDeployment {
 	own := appsv1.RollingUpdateDeployment{}
 	if hasOriginals(d) {
@@ -167,7 +167,7 @@ func ownRolling(d *appsv1.Deployment) appsv1.RollingUpdateDeployment {
 	return own
 }
 
-// parseBudget reads "3" or "30%"; nil is for what is neither.
+// parseBudget parses "3" or "30%"; it returns nil for any other text.
 func parseBudget(s string) *intstr.IntOrString {
 	number, percent := strings.CutSuffix(s, "%")
 	n, err := strconv.ParseInt(number, 10, 32)
@@ -205,7 +205,7 @@ func originalFields(d *appsv1.Deployment) map[string]any {
 // strategyWithSurge is the rolling update that its owner wants, with another surge.
 func strategyWithSurge(d *appsv1.Deployment, surge int32) map[string]any {
 	unavailable := ownRolling(d).MaxUnavailable
-	if isZero(unavailable) { // the API does not take it beside no surge
+	if isZero(unavailable) { // the API refuses both at 0
 		one := intstr.FromInt32(1)
 		unavailable = &one
 	}

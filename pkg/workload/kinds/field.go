@@ -66,8 +66,8 @@ type Field struct {
 	Form Form
 	// Held is the value that a hold gives it: an int64, a string or a bool. It is nil where a hold leaves the field alone.
 	Held any
-	// Default is the text of the value by which the controller goes where the field is not set. It is "" where that is no value at all.
-	// The sources are the API references of Kubernetes (apps/v1) and of OpenKruise (apps.kruise.io).
+	// Default is the text of the value that the controller uses if the field is not set. It is "" if the controller then has no value. The sources are
+	// the API references of Kubernetes (apps/v1) and of OpenKruise (apps.kruise.io).
 	Default string
 	// SurgeOnly: it is Sluice's only while the workload is surged for a blue-green release.
 	SurgeOnly bool
@@ -81,7 +81,7 @@ func (f Field) AnnotationKey() string { return api.AnnotationOriginalPrefix + f.
 // ObjectPath is where it lies in an object.
 func (f Field) ObjectPath() []string { return append([]string{"spec"}, f.Path...) }
 
-// Text is the value by which the controller of the object goes.
+// Text returns the value that the controller of the object uses.
 func (f Field) Text(u *unstructured.Unstructured) string { return f.textOr(u, f.Default) }
 
 // RequestText is the value that an object of an admission request asks for.

@@ -51,7 +51,8 @@ type Kind struct {
 
 // Counts are names of fields of a status, each a number of pods and 0 where it is not set.
 type Counts struct {
-	// Wanted is how many pods there shall be. It is "" where spec.replicas says so, of which the default is 1 (the API reference of the kind).
+	// Wanted is the status field with the wanted number of pods. It is "" if spec.replicas has the number; the default of that field is 1 (the API
+	// reference of the kind).
 	Wanted string
 	// Total is how many pods there are, Updated how many of the newest revision, Ready and Available how many in these conditions.
 	Total, Updated, Ready, Available string
@@ -102,7 +103,7 @@ func Find(kind schema.GroupKind) (Kind, bool) {
 	return Kind{}, false
 }
 
-// FindOrShape returns the row of a kind, and that of [Shape] for every other: its owner may have labelled it.
+// FindOrShape returns the row of a kind, and [Shape] for every other kind, which its owner may have labelled.
 func FindOrShape(kind schema.GroupKind) Kind {
 	if k, is := Find(kind); is {
 		return k
@@ -121,7 +122,7 @@ func HasGroup(group string) bool {
 	return slices.ContainsFunc(All(), func(k Kind) bool { return k.GroupKind.Group == group })
 }
 
-// Families are the names of all policy families, that of Deployments included, in the order of the alphabet.
+// Families returns the names of all policy families, with Deployments, in alphabetical order.
 func Families() []string {
 	list := []string{api.WorkloadTypeDeployment}
 	for _, k := range All() {
@@ -131,7 +132,7 @@ func Families() []string {
 	return slices.Compact(list)
 }
 
-// OfFamily are the rows of a policy family, none for that of Deployments.
+// OfFamily returns the rows of a policy family; the family of Deployments has none.
 func OfFamily(family string) []Kind {
 	return slices.DeleteFunc(All(), func(k Kind) bool { return k.Family != family })
 }

@@ -25,7 +25,7 @@ func statefulSet() Kind {
 		Family: api.WorkloadTypeStatefulSet, Type: api.WorkloadTypeStatefulSet, ByLabel: true,
 		HashLabel: api.LabelControllerRevisionHash,
 		Fields:    []Field{partition(aboveOrdinals, inRollingUpdate("partition")), updateType(nil)},
-		// The default is that of the StatefulSet controller of Kubernetes.
+		// The StatefulSet controller of Kubernetes has this default.
 		Unavailable: unavailable("1", inRollingUpdate("maxUnavailable")),
 		Status:      replicaCounts(),
 		Ordinals:    true, Reverts: true, BareOnDelete: true,
@@ -53,7 +53,7 @@ func cloneSet() Kind {
 			{Name: FieldScaleMaxUnavailable, Path: []string{"scaleStrategy", "maxUnavailable"}, Form: Amount, SurgeOnly: true},
 		},
 		Pause: inStrategy("paused"),
-		// The default is that of the CloneSet controller of OpenKruise.
+		// The CloneSet controller of OpenKruise has this default.
 		Unavailable: unavailable("20%", inStrategy("maxUnavailable")),
 		Status:      replicaCounts(), PercentPartition: true, Reverts: true,
 	}
@@ -65,7 +65,7 @@ func daemonSet() Kind {
 		Family: api.WorkloadTypeDaemonSet, Type: api.WorkloadTypeDaemonSet,
 		HashLabel: api.LabelControllerRevisionHash, ShortHash: true,
 		Fields: []Field{updateType(OnDelete)},
-		// The default is that of apps/v1, which OpenKruise has too.
+		// The DaemonSet controllers of Kubernetes and of OpenKruise have this default.
 		Unavailable: unavailable("1", inRollingUpdate("maxUnavailable")),
 		Status: Counts{
 			Wanted: "desiredNumberScheduled", Total: "currentNumberScheduled", Updated: "updatedNumberScheduled", Ready: "numberReady", Available: "numberAvailable",
