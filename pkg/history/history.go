@@ -12,15 +12,15 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// Builder is what the statuses of one Rollout, looked at one after the other, tell of its releases beyond what is recorded. Looks may
-// repeat, and may be left out for as long as the outbox of the status still holds what was missed: the records that come of them
-// are the same. The zero value is an account of which nothing was heard yet.
+// Builder collects what the statuses of one Rollout, observed one after the other, say about its releases beyond the recorded part. A status may be
+// observed again. A status may also be missed, as long as the outbox of a later one still holds its transitions: the resulting records are the same.
+// The zero value has observed nothing.
 type Builder struct {
 	lastObserved    int64
 	changes         []change
 	approvals       []api.Approval
 	verdicts        []api.AnalysisRun
-	newVerdictEpoch int64 // the release of which a verdict is new
+	newVerdictEpoch int64 // the release that has a new verdict
 	facts           []releaseFacts
 }
 
@@ -47,7 +47,7 @@ type NewTransitions struct {
 // BuilderAfter is an account of what comes after a transition.
 func BuilderAfter(seq int64) Builder { return Builder{lastObserved: seq} }
 
-// ObserveRollout takes in what is seen of a Rollout.
+// ObserveRollout adds the observed state of a Rollout.
 func (a *Builder) ObserveRollout(seen rollout.Seen) (news NewTransitions) {
 	m := seen.Status.Sluice
 	if m == nil || m.Epoch == 0 {
@@ -87,8 +87,8 @@ func changesOf(m api.SluiceStatus) []change {
 	return list
 }
 
-// observeStatus takes in what the status tells beside its transitions. Revisions and images are those of the release only while that is under
-// way, or when it has just succeeded.
+// observeStatus adds the parts of the status other than transitions. Revisions and images belong to the release only while it is under way, or when
+// it has just succeeded.
 func (a *Builder) observeStatus(seen rollout.Seen) {
 	m := seen.Status.Sluice
 	for _, approval := range seen.Status.Approvals {

@@ -13,7 +13,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// What texts of a record hold at most, in bytes.
+// Limits of the texts of a record, in bytes.
 const (
 	maxHistoryText    = 1024
 	maxHistoryMessage = 4096
@@ -23,7 +23,7 @@ const (
 type recordBuilder struct {
 	api.RolloutHistoryStatus
 	*Builder
-	// incomplete: the account does not begin where the record ends. Of the stays up to then nobody knows when they ended.
+	// incomplete: the account begins after the end of the record. The ends of earlier stays are not known.
 	incomplete bool
 	knownSteps int
 }
@@ -132,7 +132,7 @@ func (t *recordBuilder) addTransition(c change) {
 	t.endRelease(c.releaseOutcome(), c, "")
 }
 
-// skipUnobserved passes over what was not heard before a transition. A step that was under way then, and is now, is taken for the same stay.
+// skipUnobserved passes over the missed transitions before a transition. A step that was under way then, and is now, counts as one stay.
 func (t *recordBuilder) skipUnobserved(c change) {
 	t.incomplete, t.knownSteps = true, len(t.Steps)
 	if n := len(t.Steps); n > 0 && t.Steps[n-1].EndedAt == nil && t.Steps[n-1].Step == c.Step && rollout.State(c.To) != rollout.StateBeforeUpgrade {

@@ -13,8 +13,8 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// PauseToApprove is the pause that the Rollout is in. The error says, to a user of command, why there is none to approve. step restricts it
-// to one step, counted from 1; 0 takes any.
+// PauseToApprove returns the pause that the Rollout is in. The error tells a user of the command why no pause can be approved. step restricts the
+// search to one step, counted from 1; 0 allows any.
 func PauseToApprove(r *api.Rollout, step int32, command string) (rollout.Pause, error) {
 	status, name := r.Status, r.Namespace+"/"+r.Name
 	current := r.Status.Common()

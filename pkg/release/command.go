@@ -17,7 +17,7 @@ import (
 
 // Sender is who gives a command, and how.
 type Sender struct {
-	// User is the name by which the API server knows the user.
+	// User is the API server's name of the user.
 	User string
 	// Comment is why.
 	Comment string
@@ -50,7 +50,7 @@ func NewCommand(r *api.Rollout, action api.CommandAction, by Sender) (api.Comman
 	return c, fmt.Errorf("%q is no command", action)
 }
 
-// maxComment is that of the schema.
+// maxComment is the limit of the schema.
 const maxComment = 1024
 
 func commandVerb(action api.CommandAction) string {
@@ -122,8 +122,8 @@ func whyNothingToDo(r *api.Rollout) string {
 	return r.Status.Message
 }
 
-// CommandPatch is the merge patch of the status that gives a command, bound to the version of the Rollout that was looked at. Whatever
-// another command has that this one has not is taken out.
+// CommandPatch is the merge patch of the status that gives a command, bound to the observed version of the Rollout. It removes each field of an
+// earlier command that this one does not have.
 func CommandPatch(r *api.Rollout, c api.Command) ([]byte, error) {
 	fields := map[string]any{"action": c.Action, "epoch": c.Epoch, "actor": c.Actor, "pauseSeq": nil, "comment": nil}
 	if c.PauseSeq != 0 {

@@ -9,7 +9,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// Steps are the steps of the Rollout, whatever its strategy.
+// Steps returns the steps of the Rollout, of any strategy.
 func Steps(r *api.Rollout) []api.Step {
 	switch s := r.Spec.Strategy; {
 	case s.Canary != nil:

@@ -16,7 +16,7 @@ type Standing string
 
 // Kinds of standing.
 const (
-	// Unseen: no executor has looked at what is there now.
+	// Unseen: no executor has reconciled the present version of the workload.
 	Unseen Standing = "Unseen"
 	// Progressing: it goes on by itself.
 	Progressing Standing = "Progressing"
@@ -32,7 +32,7 @@ const (
 	Disabled Standing = "Disabled"
 )
 
-// WorkloadStatus is what the workload itself tells. The zero value is one of which nothing is known.
+// WorkloadStatus has the facts of the workload itself. The zero value means that nothing is known.
 type WorkloadStatus struct {
 	Known      bool
 	Generation int64

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Action is one change to the world. The set is closed: isAction is not exported, so that every action is a type of this file. A decision's actions are safe to
-// stop after any one of them, and each is idempotent: the executor adds the precondition (resourceVersion or UID) of what was observed.
+// Action is one change to the world. The set is closed: isAction is not exported, so every action is a type of this file. A run may stop after any
+// action of a decision. Each action is idempotent: the executor adds the precondition (resourceVersion or UID) of the observed object.
 type Action interface {
 	fmt.Stringer
 	isAction()
@@ -27,10 +27,10 @@ type AdoptWorkload struct {
 	StableID StableID
 }
 
-// StableID is what is known, after an action, of the rollout-id of the stable version.
+// StableID says, after an action, whether the rollout-id of the stable version is known.
 type StableID string
 
-// What may be known of the rollout-id of the stable version.
+// Values of StableID.
 const (
 	StableIDKept    StableID = ""        // the earlier value
 	StableIDPresent StableID = "present" // the workload has it
@@ -49,21 +49,21 @@ type ResumeWorkload struct {
 	StableID StableID
 	// Paused leaves it where it has come to: the field that keeps its controller from going on stays, as its owner's from now on.
 	Paused bool
-	// Surge is how many pods more than its replicas a paused Deployment with two versions keeps, which is what its controller is told: it
-	// would fill the owner's room in proportion, whatever the versions.
+	// Surge is the number of pods above its replicas that a paused Deployment with two versions keeps. The action assigns it to the Deployment
+	// controller, which would otherwise fill the owner's surge in proportion to the versions.
 	Surge int32
 }
 
-// TakeOverWorkload holds the workload, and takes the fields over by which its own controller goes on, or gives up, by itself: new pods do
-// not count as available, no deadline passes, and with the budget nothing is left to do. Without one its controller leaves ReplicaSets as
-// they are. A CloneSet is widened, with room for the pods that it has.
+// TakeOverWorkload holds the workload, and takes over the fields that let its own controller go on or give up by itself: new pods do not count as
+// available, no deadline passes, and the budget allows no further replacement. Without a budget its controller leaves ReplicaSets as they are. A
+// CloneSet gets surge replicas for the pods that it has.
 type TakeOverWorkload struct {
 	Workload Ref
 	Budget   Budget
 }
 
-// ResumeRollingUpdate lets the workload's own controller replace pods, as far as the budget goes, and parks a Deployment that is not parked yet.
-// That of a widened one makes the pods of the surge beside as many stable ones as its owner wants in all.
+// ResumeRollingUpdate lets the workload's own controller replace pods within the budget, and takes over a Deployment that is not taken over yet. The
+// controller of a surged workload creates the pods of the surge in parallel with as many stable ones as the owner wants in all.
 type ResumeRollingUpdate struct {
 	Workload Ref
 	Budget   Budget
@@ -94,7 +94,7 @@ type PartitionWorkload struct {
 	Partition Amount
 }
 
-// ReplacePods deletes so many pods of one revision, those that serve least first, which the workload's controller makes anew.
+// ReplacePods deletes so many pods of one revision, those that serve least first. The workload's controller creates new ones.
 type ReplacePods struct {
 	Workload Ref
 	Hash     string
@@ -147,19 +147,19 @@ type ShrinkCanary struct {
 	Replicas int32
 }
 
-// ScaleWorkload sets the replicas of the workload beside a canary, and remembers what its owner wants.
+// ScaleWorkload sets the replicas of the stable workload of a canary, and records the owner's number.
 type ScaleWorkload struct {
 	Workload Ref
 	Replicas int32
-	// ScalesDown: what is left gets less of the traffic than before where no gateway shares it.
+	// ScalesDown: the remaining pods get a smaller share of the traffic than before, if no gateway shares it.
 	ScalesDown bool
 }
 
 // RestoreReplicas gives the workload the replicas that its owner wants, and forgets that they were ours.
 type RestoreReplicas struct{ Workload Ref }
 
-// DeleteCanary deletes the canary workload. In the foreground it stays, Deleting, until the last of its pods is gone: nobody may
-// open the stable Service to pods of a version that is not wanted, and only so is their end seen.
+// DeleteCanary deletes the canary workload. In the foreground it stays, Deleting, until its last pod is gone. The stable Service must not reach pods
+// of an unwanted version, and the executor sees their end only this way.
 type DeleteCanary struct {
 	Name       string
 	Foreground bool
@@ -183,7 +183,7 @@ type PointCanaryService struct{ Name, Hash string }
 // DeleteCanaryService deletes the canary Service.
 type DeleteCanaryService struct{ Name string }
 
-// ApplyRoute writes the routing of a step to one gateway object: the rendering with that digest. A step below 0 is that of [HandBackStep].
+// ApplyRoute writes the routing of a step to one gateway object: the rendering with that digest. A step below 0 is a [HandBackStep].
 type ApplyRoute struct {
 	Object Ref
 	Step   int32
@@ -198,7 +198,7 @@ type PrepareRoute struct {
 	Digest string
 }
 
-// ClearRoute takes away what was made for a gateway object to name.
+// ClearRoute deletes the objects that a release created for a gateway object.
 type ClearRoute struct{ Object Ref }
 
 // RestoreRoute takes this release off one gateway object; the last release off restores the owner's own version.

@@ -9,7 +9,7 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// Analysis is what is measured of a step or of a whole release, and what follows.
+// Analysis has the metrics of a step or of a whole release, and the consequences of their verdict.
 type Analysis struct {
 	Templates []TemplateRef
 	// Args are the values that the Rollout gives.
@@ -37,8 +37,8 @@ func (t TemplateRef) String() string {
 	return "AnalysisTemplate/" + t.Name
 }
 
-// StepAnalysis is what is measured of a step, counted from 1; nil for nothing. With autoPromote, the analysis of the whole release
-// gates each step that has none of its own.
+// StepAnalysis is the analysis of a step, counted from 1; nil for none. With autoPromote, the analysis of the whole release gates each step without
+// an analysis of its own.
 func (s Spec) StepAnalysis(step int32) *Analysis {
 	if step < 1 || int(step) > len(s.Steps) {
 		return nil
@@ -68,8 +68,8 @@ func parseAnalysis(a api.Analysis, onFailure api.FailureAction) *Analysis {
 	return parsed
 }
 
-// MeasuredRuns are the runs of analysis of a Rollout that are to be measured now; nil for none. The traffic stands still in the states
-// in which they are: what is measured while it is changed would be of both sides.
+// MeasuredRuns are the runs of analysis of a Rollout that the analyzer measures now; nil for none. In their states the traffic does not change: a
+// measurement during a change would mix the traffic before and after it.
 func MeasuredRuns(r *api.Rollout) (step, release *api.AnalysisRun) {
 	m, all := r.Status.Sluice, r.Status.Analysis
 	if m == nil || all == nil || r.DeletionTimestamp != nil || r.Spec.Disabled {
@@ -86,8 +86,8 @@ func MeasuredRuns(r *api.Rollout) (step, release *api.AnalysisRun) {
 	return step, release
 }
 
-// TemplateArguments are the standard arguments of templates, by the names that [api] has for them; interval is the metric's own. What is not
-// known yet, such as the hash of a canary that does not exist, is empty.
+// TemplateArguments are the standard arguments of templates, by their names in [api]; interval is the metric's own. An unknown value is empty, such
+// as the hash of a canary that does not exist yet.
 func TemplateArguments(s Spec, r *api.Rollout) map[string]string {
 	args := map[string]string{
 		api.ArgNamespace: r.Namespace, api.ArgRollout: r.Name, api.ArgWorkload: s.Workload.Name,

@@ -7,7 +7,7 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// Whatever the schema lets through, Parse says yes or no.
+// Parse accepts or refuses each Rollout that the schema allows.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		`{"spec":{"workloadRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"a"},"strategy":{"canary":{"steps":[{"replicas":"50%","traffic":"0.5%"}]}}}}`,

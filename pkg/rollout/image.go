@@ -20,7 +20,7 @@ func SameImage(given, have string) bool {
 	return want == digest && name == withoutTag(have[:len(have)-len(digest)-1])
 }
 
-// withoutTag takes the tag off an image; the port of a registry is none.
+// withoutTag removes the tag of an image. The port of a registry is not a tag.
 func withoutTag(image string) string {
 	if i := strings.LastIndexByte(image, ':'); i > strings.LastIndexByte(image, '/') {
 		return image[:i]

@@ -12,7 +12,7 @@ import (
 // Ref names an object in the Rollout's namespace.
 type Ref struct {
 	APIVersion, Kind, Name string
-	// Class is that of the controller of an Ingress, by which its script is found; "" for any other kind.
+	// Class is the controller of an Ingress, which selects its script; "" for any other kind.
 	Class string `json:",omitempty"`
 }
 
@@ -64,8 +64,8 @@ type Seen struct {
 	Spec   Spec
 	Status api.RolloutStatus
 
-	Workload *Workload // nil: there is none
-	Canary   *Canary   // nil: there is none
+	Workload *Workload // nil if it does not exist
+	Canary   *Canary   // nil if it does not exist
 
 	// Backends are what the entries of Spec.Routing route to, in their order.
 	Backends []Backend
@@ -73,7 +73,7 @@ type Seen struct {
 	// Routes are the gateway objects in the order in which a step is applied to them; restoring goes the other way.
 	Routes []Route
 
-	// TrafficRouting is the one that the Rollout names; nil: there is none, or it names none.
+	// TrafficRouting is the TrafficRouting that the Rollout names; nil if it does not exist, or if the Rollout names none.
 	TrafficRouting *TrafficRouting
 
 	// Autoscalers are the autoscalers of the workload. They are looked at in blue-green style, and where a canary takes the place of pods.
@@ -81,11 +81,11 @@ type Seen struct {
 
 	// Problems hold what could not be read or is not there. The first one is shown; a release waits for it to go.
 	Problems []Problem
-	// AtRisk is the problem that pods of the stable version have lost, or may lose, an object that they need; nil if there is none.
+	// AtRisk is the problem that pods of the stable version have lost, or may lose, an object that they need; nil without such a problem.
 	AtRisk *Problem
-	// Uncovered is the problem that policies cover the stable version and not the canary; nil if there are none.
+	// Uncovered is the problem that policies cover the stable version and not the canary; nil without such a policy.
 	Uncovered *Problem
-	// Torn is the problem that a step with a share of the traffic sends users with a sticky session to both versions; nil if there is none.
+	// Torn is the problem that a step with a share of the traffic sends users with a sticky session to both versions; nil without such a problem.
 	Torn *Problem
 	// Editor is the field manager that wrote the status last, when that was not us.
 	Editor string
@@ -107,7 +107,7 @@ type Workload struct {
 	OwnerPaused bool
 	// Revision identifies spec.template: an opaque digest, equal for equal templates.
 	Revision string
-	// Images are those of its template's containers, init containers included.
+	// Images are the images of the containers of its template, with init containers.
 	Images []string
 	// Adopted reports whether this Rollout's marks are on the workload, complete.
 	Adopted bool
@@ -144,10 +144,10 @@ type Workload struct {
 	OwnerPartition int32
 	// RevertsTo is the hash of the revision in which a pod that is deleted comes back while the workload is held; "" for the new one.
 	RevertsTo string
-	// TakenOver reports whether the fields by which its controller would go on, or give up, by itself are ours for the length of a release.
+	// TakenOver reports whether the release has set the fields that let the workload's controller go on or give up by itself.
 	TakenOver bool
-	// Surged: its replicas are ours, those of its owner and room for the pods of a release beside them; of CloneSets only. None of its pods
-	// counts as available then, so that its controller takes none that is ready.
+	// Surged: the release has set the replicas of a CloneSet to the owner's number and a surge for its pods. None of its pods counts as available then,
+	// so the CloneSet controller deletes no ready pod.
 	Surged bool
 	// Budget is how far its controller goes while it is parked and not paused. Of a widened workload the surge is the room.
 	Budget Budget
@@ -177,20 +177,20 @@ const (
 	// MechanismPartition: its controller leaves so many pods in the version that they have. StatefulSets of both groups, CloneSets and
 	// Advanced DaemonSets.
 	MechanismPartition UpdateMechanism = "partition"
-	// MechanismOnDelete: its controller makes anew, in the new version, each pod that is deleted. DaemonSets.
+	// MechanismOnDelete: the controller replaces each deleted pod by a pod of the new version. DaemonSets.
 	MechanismOnDelete UpdateMechanism = "deletion"
 )
 
 // Revision is one revision of the workload: of a Deployment a Revision, of other kinds a ControllerRevision and the pods that bear its
 // hash and are not being deleted.
 type Revision struct {
-	Hash            string // value of the label by which its pods are told apart, such as pod-template-hash
+	Hash            string // value of the label that tells its pods apart, such as pod-template-hash
 	Revision        string // comparable with Workload.Revision
 	Replicas, Ready int32
 	// Ordinals are the numbers of its pods, counted from 0 without those that no pod may have, lowest first; where the workload is ordered only.
 	Ordinals []int32
-	// CreationOrder is its place among all of them in the order in which they were made, which is not that of their revisions: one that is used again
-	// gets the newest.
+	// CreationOrder is its position among all revisions in the order of their creation. The order of revision numbers differs: a revision that is used
+	// again gets the newest number.
 	CreationOrder int32
 	Deleting      bool
 	// UnavailableRequested: its pods are told never to count as available. Unavailable: and none does, so that the workload's controller waits for us to
@@ -210,7 +210,7 @@ type Canary struct {
 	UID   string
 	Ours  bool
 	Epoch int64
-	// Revision is that of the [CreateCanary] that made it.
+	// Revision is the revision of the [CreateCanary] that created it.
 	Revision  string
 	Observed  bool
 	Replicas  int32
@@ -235,7 +235,7 @@ type Service struct {
 
 // Backend is what one entry of the routing routes to.
 type Backend struct {
-	StableService *Service // nil: there is none
+	StableService *Service // nil if it does not exist
 	CanaryService *Service
 	// CanaryEndpoints is the number of ready endpoints behind the canary Service.
 	CanaryEndpoints int32
@@ -245,7 +245,7 @@ type Backend struct {
 
 // Selected are the pods behind a Service, as its EndpointSlices list them.
 type Selected struct {
-	// Pods are those of the workload, by the Hash of their [Revision].
+	// Pods has the endpoints of the pods of the workload, by the Hash of their [Revision].
 	Pods map[string]Endpoints
 	// Others are the names of ready pods that belong neither to the workload nor to its canary, sorted.
 	Others []string
@@ -268,11 +268,11 @@ type Route struct {
 	Referenced bool
 	// Lag is how long its gateway may still route as before, where that is longer than [DefaultGrace].
 	Lag time.Duration
-	// Steps holds the renderings that were made, by step (1-based); that of [HandBackStep] among them.
+	// Steps holds the renderings, by step (1-based); the rendering of [HandBackStep] is among them.
 	Steps map[int32]Rendering
 	// Shaped reports whether this release is on the object. False means nothing of ours is left to restore.
 	Shaped bool
-	// DeletingChild is an object that this release made beside it and that is being deleted, "" for none: a gateway may still route by it.
+	// DeletingChild is an object that this release created for the route and that is being deleted, "" for none. A gateway may still use it.
 	DeletingChild string
 	// HasChildren: objects are there that this release made for it to name. They do nothing once it no longer is Ours.
 	HasChildren bool
@@ -300,7 +300,7 @@ func (r Route) ScriptTimedOut() bool {
 // TrafficRouting is what a release needs to know of the TrafficRouting that it asks for. That one is carried out by runs of its own.
 type TrafficRouting struct {
 	Deleting bool
-	// Claimed: the finalizer by which this Rollout asks for it is on it.
+	// Claimed: the finalizer that this Rollout uses to claim it is on it.
 	Claimed bool
 	// Finalizing: it takes its routes back, for none asked for it.
 	Finalizing bool
@@ -326,15 +326,15 @@ type Rendering struct {
 	Since           time.Time
 }
 
-// Decision is what to do next. Status is to be committed before Actions when CommitFirst is set, after them otherwise, if need be
-// together with that of the next decision; see planner.Run.
+// Decision is the next status and actions. The executor commits Status before it takes Actions if CommitFirst is set, and after them otherwise,
+// possibly together with the status of the next decision; see planner.Run.
 type Decision struct {
 	Status      api.RolloutStatus
 	Actions     []Action
 	CommitFirst bool
 	// WakeAt is when to look again although nothing happened; zero means only an event matters.
 	WakeAt time.Time
-	// KubeEvents are worth a Kubernetes Event beside the transitions in Status.
+	// KubeEvents are Kubernetes Events to record in addition to the transitions in Status.
 	KubeEvents []KubeEvent
 }
 
@@ -378,8 +378,9 @@ func (c *Canary) ReadyPods() int32 {
 	return min(c.Available, c.Replicas)
 }
 
-// HandBackStep is a step below 0: that of the share of the traffic, in percent, which the canary keeps while the stable pods come back. The share
-// is what they cannot bear yet, and never more than the ready pods of the canary can. 0 is for none, and for a workload that has all its pods.
+// HandBackStep is a step below 0: the share of the traffic, in percent, that the canary keeps while the stable pods come back. It is the share that
+// the stable pods cannot bear yet, and at most the share that the ready pods of the canary can bear. It is 0 for no share, and for a workload that
+// has all its pods.
 func HandBackStep(w *Workload, c *Canary) int32 {
 	if w == nil || !w.ScaledDown || w.DesiredReplicas == 0 {
 		return 0
@@ -393,7 +394,7 @@ func HandBackStep(w *Workload, c *Canary) int32 {
 	return -share
 }
 
-// Backend is that of an entry of the routing; nothing for one that was not looked at.
+// Backend is the backend of an entry of the routing; the zero value for an entry that was not read.
 func (s *Seen) Backend(i int) Backend {
 	if i < len(s.Backends) {
 		return s.Backends[i]

@@ -82,8 +82,9 @@ type Problem struct {
 	Message string
 	// Unknown: something could not be read or written, so that nothing may be concluded from its absence.
 	Unknown bool
-	// Route is the gateway object that a problem is about, on which the release does not go on. Of a blind one, its own Forbidden, Unreadable or that of
-	// the scripts which render it, it does not go back either, and everything else may be given back; zero: everything is in doubt.
+	// Route is the gateway object that the problem is about; the release does not go on at it. If the problem is also Unknown (Forbidden, Unreadable, or
+	// of the scripts that render the object), the release does not go back at it either, and the executor may restore everything else. Zero: the whole
+	// state is in doubt.
 	Route Ref
 	// FromApply: the problem came up while acting. Without a Route nothing more is decided in this run.
 	FromApply bool

@@ -10,7 +10,7 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// DefaultGrace is that of the CustomResourceDefinition: whether an owner has written it cannot be told.
+// DefaultGrace is the default of the CustomResourceDefinition. The executor cannot tell a default from a value that an owner wrote.
 const DefaultGrace = 3 * time.Second
 
 // parseRoutings reads the entries of trafficRoutings. Those that name the same Service become one.
@@ -47,8 +47,8 @@ func parseRoutings(p plan) ([]Routing, error) {
 	return all, nil
 }
 
-// takesBeside says why two entries cannot be beside each other. A gateway object may be named for several Services, but an Ingress, which
-// has one canary beside it. In whatever version the next entry names it, it is the same object.
+// takesBeside returns the reason why two entries exclude each other. Entries may name the same gateway object for several Services, except an
+// Ingress, which has one canary. The object is the same in each version of its API that an entry names.
 func (r Routing) takesBeside(next *Routing) error {
 	for _, mine := range r.Objects {
 		for i, theirs := range next.Objects {

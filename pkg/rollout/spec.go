@@ -39,7 +39,7 @@ type Spec struct {
 	TrafficRouting string
 	// PatchLabels and PatchAnnotations go into the pods of the canary.
 	PatchLabels, PatchAnnotations map[string]string
-	// FailureThreshold is how many updated pods may be unready; the zero value is none.
+	// FailureThreshold is the number of updated pods that may be unready; the zero value allows none.
 	FailureThreshold Amount
 	// ReleaseAnalysis watches the whole release; nil for nothing.
 	ReleaseAnalysis *Analysis
@@ -87,7 +87,7 @@ type Step struct {
 // RoutesTraffic reports whether the step sends traffic, or copies of it, to the canary by a gateway.
 func (s Step) RoutesTraffic() bool { return s.Weight != nil || len(s.Matches) > 0 || s.Mirror != nil }
 
-// Routing is one of the Services by which the workload gets its traffic, and where that is routed.
+// Routing is one Service that brings traffic to the workload, and the gateway objects that route to it.
 type Routing struct {
 	Service string
 	// CanaryService equals Service when there is no canary Service of its own.
@@ -95,7 +95,7 @@ type Routing struct {
 	// Grace is spent before something goes away that traffic might still reach.
 	Grace   time.Duration
 	Objects []Ref
-	// Only are the gateway objects of which no more than some rules may be touched.
+	// Only lists gateway objects with the rules that the release may change; it leaves the other rules alone.
 	Only []OnlyRules `json:",omitempty"`
 	// Tag marks the requests that are for canaries; nil when nothing does.
 	Tag *api.TrafficTag `json:",omitempty"`
@@ -107,7 +107,7 @@ type OnlyRules struct {
 	Rules  []string
 }
 
-// AllowedRules are those of a gateway object that the release may touch, nil for all that lead to the Service.
+// AllowedRules are the rules of a gateway object that the release may change, nil for all that lead to the Service.
 func (r Routing) AllowedRules(object Ref) []string {
 	for _, only := range r.Only {
 		if only.Object == object {
@@ -200,8 +200,7 @@ func errNoForm() error {
 	return errors.New("exactly one of workloadRef (the v1beta1 form) and objectRef.workloadRef (the v1alpha1 form) must be set")
 }
 
-// StyleOf is the style that a Rollout asks for, whether or not it is valid; empty without a strategy. Only a Deployment can have a second workload
-// beside it.
+// StyleOf is the style that a Rollout asks for, valid or not; empty without a strategy. Only a Deployment can have a second workload for the canary.
 func StyleOf(r *api.Rollout) Style {
 	ref, legacy := r.Spec.Workload(), r.Spec.ObjectRef != nil
 	switch {
@@ -408,8 +407,8 @@ func (s Spec) InBatches() (yes bool, why string) {
 	return true, ""
 }
 
-// StepPasses reports whether a step passes by itself, whatever its pause is: the last one does with all replicas, unless stable pods stand beside
-// them.
+// StepPasses reports whether a step passes by itself regardless of its pause: the last one does with all replicas, unless stable pods run in
+// parallel.
 func (s Spec) StepPasses(n int32) bool {
 	return n > 0 && int(n) == len(s.Steps) && s.Steps[n-1].Replicas == Amount{Value: 100, Percent: true} && s.Style != StyleBlueGreen
 }
@@ -420,8 +419,8 @@ func (s Spec) WaitsForApproval(n int32) bool {
 	return step.Manual && !s.StepPasses(n)
 }
 
-// Step is a step by its number, from 1 on; the zero value for one that the plan does not have. After the last step of a blue-green
-// release comes one more that nobody writes: all traffic on all the pods of the new version, before the old ones go.
+// Step returns a step by its number, counted from 1; the zero value if the plan does not have it. A blue-green release has one more step after the
+// written ones: all traffic on all pods of the new version, before the old ones go.
 func (s Spec) Step(n int32) (step Step, ok bool) {
 	switch {
 	case n < 1 || n > s.LastStep():
@@ -432,7 +431,7 @@ func (s Spec) Step(n int32) (step Step, ok bool) {
 	return s.Steps[n-1], true
 }
 
-// LastStep is the number of the last step, of a blue-green release that of the one which nobody writes.
+// LastStep is the number of the last step; for a blue-green release, of the one after the written steps.
 func (s Spec) LastStep() int32 {
 	n := int32(len(s.Steps))
 	if s.Style == StyleBlueGreen && s.Routing != nil {

@@ -68,11 +68,11 @@ func (s State) Releasing() bool {
 	return s.InStep() || s == StateInitializing || s == StateFinalising || s == StateAborted
 }
 
-// IsRemark reports whether the state is none of the machine's.
+// IsRemark reports whether the state is a word of the outbox, and no state of the machine.
 func (s State) IsRemark() bool { return s == StateStalled || s == StateTrafficRestored }
 
-// What the outbox tells beside changes of state. One of these words stands where a transition has a state, and the machine
-// stays in the other one: a hold goes from the state to StateHeld when it begins, and back when it ends.
+// Words of the outbox other than states. Such a word stands in place of one state of a transition, and the machine stays in the other one: a stall
+// goes from the state to StateStalled when it begins, and back when it ends.
 const (
 	StateStalled         State = "Stalled"
 	StateTrafficRestored State = "TrafficRestored"

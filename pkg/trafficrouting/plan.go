@@ -23,12 +23,12 @@ type Seen struct {
 	// Routes are the gateway objects that it names, in the order in which they are routed. Left are others that may carry its routing
 	// from before. Restoring goes the other way.
 	Routes, FormerRoutes []rollout.Route
-	// Problems hold what is wrong with it, and what could not be read.
+	// Problems hold the problems of the TrafficRouting, and the failed reads.
 	Problems []rollout.Problem
 }
 
-// Decision is what to do next. A status that intends something is committed before the actions are taken: what raises is intended
-// first, and whoever asks for a TrafficRouting that is about to be given back sees that.
+// Decision is the next status and actions. The executor commits a status with an intent before it takes the actions: it intends each raise first,
+// and a Rollout that claims a TrafficRouting sees that its routes are about to be restored.
 type Decision struct {
 	Status  api.TrafficRoutingStatus
 	Actions []rollout.Action
@@ -36,7 +36,7 @@ type Decision struct {
 	Problem *rollout.Problem
 }
 
-// NeedsCommitFirst reports whether a decision is to be committed before its actions: more than what is only read is new in its status.
+// NeedsCommitFirst reports whether the executor commits a decision before its actions: its status has news other than fields that are only read.
 func (d Decision) NeedsCommitFirst(seen Seen) bool {
 	next, before := *d.Status.DeepCopy(), *seen.Status.DeepCopy()
 	next.Message, before.Message = "", ""
@@ -129,7 +129,7 @@ func (p *planner) pendingMessage() string {
 	return ""
 }
 
-// routeProblem is what is wrong with a gateway object; nil when nothing is.
+// routeProblem is the problem of a gateway object; nil without one.
 func (p *planner) routeProblem() *rollout.Problem {
 	for _, route := range p.seen.Routes {
 		r := route.Steps[Step]
@@ -143,7 +143,7 @@ func (p *planner) routeProblem() *rollout.Problem {
 	return nil
 }
 
-// blockingProblem is the first one that keeps it from being applied; nil when there is none.
+// blockingProblem is the first problem that keeps it from being applied; nil without one.
 func (p *planner) blockingProblem() *rollout.Problem {
 	for i := range p.seen.Problems {
 		if problem := &p.seen.Problems[i]; !problem.Warning {
@@ -153,7 +153,7 @@ func (p *planner) blockingProblem() *rollout.Problem {
 	return nil
 }
 
-// planUnused gives back what is still routed for nobody, and else waits to be asked.
+// planUnused restores the routes that no Rollout claims any more, and otherwise waits for a claim.
 func (p *planner) planUnused() {
 	if !p.routesRestored() {
 		p.setPhase(api.RoutingFinalizing, "no Rollout asks for it any more, the executor restores the routes%s", p.unrestoredReason())
@@ -170,7 +170,7 @@ func (p *planner) planUnused() {
 	p.setPhase(api.RoutingHealthy, "TrafficRouting is Healthy")
 }
 
-// planTerminating gives back what is routed, whoever asks for it, and only then lets it go.
+// planTerminating restores the routes regardless of claims, and removes the finalizer after that.
 func (p *planner) planTerminating() {
 	if !p.routesRestored() {
 		p.setPhase(api.RoutingTerminating, "TrafficRouting is in terminating, the executor restores the routes%s", p.unrestoredReason())
@@ -190,7 +190,7 @@ func (p *planner) routesRestored() bool {
 	return len(p.status.Objects) == 0
 }
 
-// restoreRoutes gives objects back in reverse order. What others may refer to waits for those that could not be read.
+// restoreRoutes restores objects in reverse order. An object that others may refer to waits for the objects that could not be read.
 func (p *planner) restoreRoutes(routes []rollout.Route) {
 	unread := false
 	for _, route := range slices.Backward(routes) {

@@ -18,7 +18,7 @@ var (
 // given builds what a shell sees, in words: aRouting().Asked("a").On(vs).
 type given struct{ Seen }
 
-// aRouting is at rest: nobody asks for it, and its two gateway objects are as their owner wants them.
+// aRouting is idle: no Rollout claims it, and its two gateway objects have their owner's content.
 func aRouting() *given {
 	return &given{Seen{
 		Name: "gray", Generation: 1, Finalizer: true, Status: api.TrafficRoutingStatus{ObservedGeneration: 1, Phase: api.RoutingHealthy},

@@ -1,5 +1,5 @@
-// Package trafficrouting decides about TrafficRoutings: which of their gateway objects are to route as they say, and which are to be given
-// back. It is a pure function of what was seen, as package rollout is for Rollouts, and knows no client and no clock.
+// Package trafficrouting decides about TrafficRoutings: which of their gateway objects the executor changes, and which it restores. It is a pure
+// function of the observed state, as package planner is for Rollouts, and has no client and no clock.
 //
 // Invariant: the finalizer of a TrafficRouting goes only when no gateway object carries its routing any more.
 package trafficrouting
@@ -19,7 +19,7 @@ import (
 // Step is the number under which a [rollout.Route] holds the rendering of the strategy, which has but this one.
 const Step int32 = 1
 
-// Spec is the spec of a TrafficRouting, parsed once into what is valid.
+// Spec is the spec of a TrafficRouting, parsed into a valid value.
 type Spec struct {
 	// Services are the ways of traffic, each with at least one gateway object; no object is in two of them.
 	Services []Service
@@ -125,7 +125,7 @@ func IsApplied(t *api.TrafficRouting) bool {
 	return t.Status.Phase == api.RoutingProgressing && t.Status.AppliedGeneration == t.Generation
 }
 
-// InactiveFor reports whether a TrafficRouting routes for nobody but the Rollouts other than one.
+// InactiveFor reports whether a TrafficRouting routes for no Rollout other than one.
 func InactiveFor(t *api.TrafficRouting, user string) bool {
 	others := slices.ContainsFunc(RequestingRollouts(t.Finalizers), func(name string) bool { return name != user })
 	return len(t.Status.Objects) == 0 || others && t.DeletionTimestamp == nil
