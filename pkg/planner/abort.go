@@ -59,9 +59,9 @@ func (p *planner) revertAbortedRelease() {
 	}
 }
 
-// restoreAbortedState reports whether a release was aborted whose workload was missing for a moment only, so that it was given up meanwhile. Nobody
-// has had it tried again: it neither starts over nor is let go, and all that is due before is due still. A workload of which nothing can be
-// given back has nothing to wait for.
+// restoreAbortedState reports whether a release was aborted and its workload was missing only for a moment, so that the planner had given the
+// release up. No user has retried it: it neither starts over nor releases the workload, and everything that was due before is still due. A workload
+// without a version to restore has nothing to wait for.
 func (p *planner) restoreAbortedState() bool {
 	if !p.abandonedAfterAbort() || p.workloadGone() || !p.seen.Workload.Held || p.rolledBack() || p.newVersion() || p.stableRevision() == nil {
 		return false
@@ -91,8 +91,8 @@ func (p *planner) abandonedAfterAbort() bool {
 	return false
 }
 
-// templateRestored reports whether the workload's template is no longer the version that was stopped, and gives it the stable one
-// back once traffic has left. Nobody who lets go of the workload may let out what was stopped.
+// templateRestored reports whether the workload's template is no longer the stopped version, and restores the stable template once traffic has left.
+// The executor must not release the workload in a way that lets the stopped version roll out.
 func (p *planner) templateRestored() bool {
 	if p.workloadGone() || p.rolledBack() || p.newVersion() {
 		return true
@@ -108,7 +108,7 @@ func (p *planner) templateRestored() bool {
 		}
 	}
 	if p.seen.Deleting || p.seen.Spec.Disabled {
-		return true // nobody runs the stable version any more, and there is nothing to give back
+		return true // no pod runs the stable version any more, and nothing can be restored
 	}
 	p.holdFor(p.stableMissing())
 	return false
@@ -186,7 +186,7 @@ func (p *planner) followCommand() {
 	case c.Action == api.CommandApprove && free && c.PauseSeq == p.m.PauseSeq && state.TakesForcedApproval():
 		p.recordDecision(api.Approval{Decision: api.DecisionApprove, Actor: c.Actor, Comment: c.Comment, Forced: true})
 		p.leavePause()
-		p.status.Analysis = nil // what was overruled does not stop the steps that follow
+		p.status.Analysis = nil // an overruled failure does not stop the next steps
 	default:
 		p.refuseCommand(*c, fmt.Sprintf("it does not fit the state %s", state))
 	}

@@ -8,7 +8,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// pickupTimeout is how long a run of analysis may wait for whoever measures it.
+// pickupTimeout is the time that a run of analysis may wait for an analyzer.
 const pickupTimeout = 30 * time.Second
 
 // gate is a run of analysis that has a say, and what it is about.
@@ -25,8 +25,8 @@ func (g gate) String() string {
 	return "the analysis of the step"
 }
 
-// ensureAnalysisRuns keeps the records of what is to be measured: that of the step for as long as the machine stays at it, and that of the whole
-// release. Whoever measures fills them in.
+// ensureAnalysisRuns keeps the records of the runs to measure: the run of the step for as long as the machine stays at the step, and the run of the
+// whole release. The analyzer fills them in.
 func (p *planner) ensureAnalysisRuns() {
 	step, whole := p.seen.Spec.StepAnalysis(p.m.Step), p.seen.Spec.ReleaseAnalysis
 	if whole != nil && p.m.Step < whole.StartingStep {
@@ -54,7 +54,7 @@ func (p *planner) ensureAnalysisRuns() {
 	}
 }
 
-// isCurrentRun reports whether a run is that of this stay at the step.
+// isCurrentRun reports whether a run belongs to this stay at the step.
 func (p *planner) isCurrentRun(run *api.AnalysisRun) bool {
 	return run != nil && run.Epoch == p.m.Epoch && run.PauseSeq == p.m.PauseSeq
 }
@@ -105,7 +105,7 @@ func (p *planner) worstGate() (worst gate, ok bool) {
 	return gate{}, false
 }
 
-// abortOnFailedMetrics stops a release whose metrics failed, whatever it is waiting for. What only pauses for that is held where steps end.
+// abortOnFailedMetrics stops a release whose metrics failed, in any state. A failure that only pauses the release takes effect where steps end.
 func (p *planner) abortOnFailedMetrics() bool {
 	for _, g := range p.activeGates() {
 		if g.run.Phase != api.AnalysisFailed || g.of.OnFailure == api.FailurePause {

@@ -34,7 +34,7 @@ type ApprovalResult struct {
 	Message string
 	// Pause is the pause that it counts for, or what the release is in.
 	Pause rollout.Pause
-	// Revision and RolloutID are those of that release.
+	// Revision and RolloutID identify that release.
 	Revision, RolloutID string
 	// At is when it was accepted.
 	At time.Time
@@ -136,7 +136,7 @@ func (j *approvalEvaluation) releaseMatches() *ApprovalResult {
 	return nil
 }
 
-// pauseUnchanged refuses what was judged for a pause that is over.
+// pauseUnchanged refuses a request that was made for an earlier pause.
 func (j *approvalEvaluation) pauseUnchanged() *ApprovalResult {
 	b := j.request.Bound
 	if b == nil || *b == j.currentPause() {
@@ -160,7 +160,7 @@ func (j *approvalEvaluation) stepMatches() *ApprovalResult {
 	return refusedCheck(api.RefusalWrongStep, "It is about step %d, and the release is in step %d of %d; decide about that one if you mean it", n, j.m.Step, len(j.seen.Spec.Steps))
 }
 
-// pauseUndecided refuses where the pause has been decided about, has not begun, or begins anew.
+// pauseUndecided refuses a request if the pause has a decision, has not begun, or begins again.
 func (j *approvalEvaluation) pauseUndecided() *ApprovalResult {
 	m, state := j.m, j.currentState()
 	earlier := rollout.LastApproval(j.status.Approvals, func(a api.Approval) bool { return a.Epoch == m.Epoch })

@@ -29,7 +29,8 @@ func (p *planner) holdBlocked(problem rollout.Problem) {
 	}
 }
 
-// disownUnreadable lets go of a Rollout at rest of which not everything can be read: of the workload if that was, and then of the Rollout.
+// disownUnreadable releases a Rollout without a release under way, if some of its objects cannot be read: the workload if it was read, and then the
+// Rollout.
 func (p *planner) disownUnreadable() {
 	w, ref := p.seen.Workload, p.seen.Spec.Workload
 	switch {
@@ -42,7 +43,7 @@ func (p *planner) disownUnreadable() {
 	}
 }
 
-// adoptDespiteProblem makes the workload ours whatever else cannot be read: a change of a workload that nobody holds is out at once.
+// adoptDespiteProblem adopts the workload even if other objects cannot be read: a change of a workload that is not adopted rolls out at once.
 func (p *planner) adoptDespiteProblem() bool {
 	w := p.seen.Workload
 	if p.currentState() != rollout.StateIdle || p.seen.Deleting || p.seen.Spec.Disabled || w == nil || w.Deleting || w.Adopted || w.AdoptedBy != "" {
@@ -82,7 +83,7 @@ func (p *planner) holdForRoute(route rollout.Ref) bool {
 	return false
 }
 
-// unknownRouteProblem is the problem that leaves a gateway object as it is; nil when there is none.
+// unknownRouteProblem is the problem that leaves a gateway object as it is; nil without one.
 func (p *planner) unknownRouteProblem(route rollout.Ref) *rollout.Problem {
 	for i := range p.seen.Problems {
 		if problem := &p.seen.Problems[i]; problem.Unknown && problem.Route == route {

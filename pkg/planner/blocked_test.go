@@ -9,7 +9,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// forbidden is a Rollout of which something could not be read.
+// forbidden makes an object of the Rollout unreadable.
 func forbidden(route rollout.Ref) func(*given) {
 	return func(g *given) {
 		g.Problems = append(g.Problems, rollout.Problem{Reason: rollout.ReasonForbidden, Message: "may not read", Unknown: true, Route: route})
@@ -127,7 +127,7 @@ func TestAHalfSeenRolloutAtRestCanBeDeleted(t *testing.T) {
 	})
 }
 
-// What a route that cannot be restored may refer to stays as it is.
+// The planner keeps the objects that a route which cannot be restored may refer to.
 func TestPlanKeepsWhatABlindRouteMayReferTo(t *testing.T) {
 	g := aRelease().AtStep(2).Paused()
 	g.Spec.Disabled = true

@@ -157,7 +157,7 @@ func (g *given) Cleared() *given {
 	return g.unrouted()
 }
 
-// With changes what is seen in a way that needs no name of its own.
+// With applies a change that needs no name of its own.
 func (g *given) With(change func(*given)) *given { change(g); return g }
 
 func (g *given) After(d time.Duration) *given { g.now = g.now.Add(d); return g }

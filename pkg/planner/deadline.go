@@ -8,8 +8,8 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// stepProgressing reports whether the current step gets its pods, its endpoints and its traffic, and is kept from it by nobody. That is what a
-// deadline bounds: a step that was reached has met it, whatever becomes of its pods.
+// stepProgressing reports whether the current step still waits for its pods, its endpoints or its traffic, and no person holds it up. A deadline
+// bounds this time only: a step that was reached has met it, even if it loses pods later.
 func (p *planner) stepProgressing() bool {
 	switch p.currentState() {
 	case rollout.StateBeforeUpgrade, rollout.StateUpgrade, rollout.StateTrafficRouting:
@@ -20,8 +20,8 @@ func (p *planner) stepProgressing() bool {
 	return p.seen.Spec.ProgressDeadline > 0 && w != nil && w.DesiredReplicas > 0 && !p.releaseStopped() && (p.held == nil || p.held.Reason == rollout.ReasonProgressDeadlineExceeded)
 }
 
-// updateStepSince keeps since when the step is being reached. What a person holds up gets its whole time again, and so does a step that there was
-// still something to do for when its time was over: those who would have done it were not there.
+// updateStepSince keeps the time since when the step is being reached. A step that a person held up gets its whole time again. So does a step that
+// still needed actions when its time was over: no executor was there to take them.
 func (p *planner) updateStepSince() {
 	if !p.stepProgressing() {
 		p.m.StepSince = nil
@@ -29,7 +29,7 @@ func (p *planner) updateStepSince() {
 	}
 	again := p.deadlinePassed() && len(p.actions) > 0
 	if p.m.StepSince == nil || again {
-		p.commitFirst = p.commitFirst || again // who comes after the actions sees nothing to do, and a step that is late
+		p.commitFirst = p.commitFirst || again // a later run would see no action due, and a step that is late
 		since := microTime(p.now)
 		p.m.StepSince = &since
 	}
@@ -45,8 +45,8 @@ func (p *planner) deadlinePassed() bool {
 	return p.m.StepSince != nil && !p.now.Before(p.stepDeadline())
 }
 
-// enforceDeadline fails a step that still waits for something when its time is over. What it waited for may come all the same: then a
-// release that was only held goes on by itself.
+// enforceDeadline fails a step that still waits for something when its time is over. If the wait ends after all, a release that was only held goes
+// on by itself.
 func (p *planner) enforceDeadline() {
 	if !p.waiting || p.held != nil || !p.stepProgressing() || !p.deadlinePassed() {
 		return

@@ -7,7 +7,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// Whoever may approve may write all of canaryStatus. Nothing of it is believed but an approval and a jump.
+// A user who may approve may write all of canaryStatus. The planner uses only approvals and jumps from it.
 func TestNothingIsDecidedFromWhatCanaryStatusShows(t *testing.T) {
 	taken := func(field, value string) []string {
 		return []string{"canaryStatus." + field + ` "` + value + `" was taken back: it only shows what Sluice does; change the workload instead`}

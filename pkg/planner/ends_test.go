@@ -31,7 +31,7 @@ type request struct {
 	ask func(*world) bool
 	// met judges the end against the world in which it was asked for.
 	met func(before *world, got end) bool
-	// once: nobody gives an approval beyond it.
+	// once: no user gives a second approval.
 	once bool
 }
 
@@ -55,7 +55,7 @@ func requests() []request {
 		}},
 		{name: "a rollback", ask: func(w *world) bool {
 			if w.uid == 0 || w.unsettled() || w.model.beside() && (w.letGo() || !w.state().Releasing()) {
-				return false // what runs beside the stable version is its controller's, or which one is stable has yet to be found out
+				return false // the controller owns the other pods, or the stable version is not known yet
 			}
 			if stable := versionOf(machine(&w.status).StableRevision); stable != w.template {
 				w.change(stable)

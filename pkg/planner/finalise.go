@@ -88,21 +88,22 @@ func (p *planner) redirectFinalising() bool {
 	case reason == api.FinaliseWorkloadGone && p.workloadGone():
 		return false
 	case reason == api.FinaliseWorkloadGone && !p.rolledBack():
-		// It was missing for a moment only. To let it go would promote what nobody has agreed to.
+		// The workload was missing for a moment only. To release it would promote a version without its approvals.
 		p.startFinalising(api.FinaliseContinuous, "the workload is there again, and its release starts over")
 	case p.workloadGone():
 		p.startFinalising(api.FinaliseWorkloadGone, "the workload was deleted during its release")
 	case reason == api.FinaliseWorkloadGone, reason == api.FinaliseSuccess && p.newVersion() && p.rolledBack():
 		p.rollBack()
 	case reason == api.FinaliseSuccess && p.newVersion() && p.workloadSurged():
-		// Nobody makes more pods of the version that was agreed to: neither its controller, nor we, for it has no ReplicaSets.
+		// No component creates more pods of the approved version: its controller does not, and the executor cannot, because this workload has no
+		// ReplicaSets.
 		p.startFinalising(api.FinaliseSuperseded, "a newer version came before the one that was agreed to had the workload to itself; it is released from the stable version")
 	case reason == api.FinaliseSuccess && p.newVersion() && p.stableStillComplete():
 		p.startFinalising(api.FinaliseSuperseded, "a newer version came before all pods of the one that was agreed to were ready; it is released from the stable version")
 	case reason == api.FinaliseRetry && p.rolledBack() && !p.rollingBackInBatches():
 		p.rollBack() // while it was being tried again
 	case reason == api.FinaliseRollback && !p.rolledBack():
-		// What is left of the version that was rolled back must not get into the stable Service, and goes while the next one comes.
+		// The remaining pods of the version that was rolled back must not get into the stable Service. They go while the next version comes.
 		p.startFinalising(api.FinaliseSuperseded, "Workload is continuous release")
 	default:
 		return false
@@ -194,8 +195,8 @@ func (p *planner) resumeWorkload() {
 	p.addActions(resume)
 }
 
-// stableID is what is known of the rollout-id of the stable version when an executor lets the workload go. A version that its owner took back may
-// have had the same id. Then the executor forgets the id: under it the policies would let that version through without a step.
+// stableID tells whether the rollout-id of the stable version is known when an executor releases the workload. A version that its owner took back
+// may have had the same id. Then the executor forgets the id: with it the policies would let that version through without a step.
 func (p *planner) stableID() rollout.StableID {
 	switch w := p.seen.Workload; {
 	case p.finalisingFor(api.FinaliseSuccess) && !p.rolledBack():
@@ -206,8 +207,8 @@ func (p *planner) stableID() rollout.StableID {
 	return rollout.StableIDKept
 }
 
-// staysPaused reports whether the workload is to stay as far as it has come when the Rollout is deleted. A version that was taken back has
-// nowhere to stay: what is left of it would get into the stable Service. Of a release that was never committed the Service tells.
+// staysPaused reports whether the workload keeps its present mix of versions when the Rollout is deleted. The pods of a version that was taken back
+// cannot stay: the stable Service would reach them. For a release without a commit, the Service shows this.
 func (p *planner) staysPaused() bool {
 	return p.seen.Deleting && p.seen.Spec.KeepPaused && !p.isBlueGreen() && !p.rolledBack() && !p.pinnedToTemplate()
 }
@@ -224,8 +225,8 @@ func (p *planner) holdKeepPaused() bool {
 	return true
 }
 
-// workloadSettled reports whether the workload's own controller has brought every pod to the template. Before that, what is left
-// of the other version would look like the start of another release.
+// workloadSettled reports whether the workload's own controller has brought every pod to the template. Before that, the remaining pods of the other
+// version would look like the start of another release.
 func (p *planner) workloadSettled() bool {
 	w := p.seen.Workload
 	left := w.Updated < w.DesiredReplicas-w.OwnerPartition || w.Total > w.Updated+w.OwnerPartition
@@ -351,7 +352,7 @@ func (p *planner) workloadServes() bool {
 		p.waitForObserved()
 	case !w.Held && !w.OwnerPaused && w.MayTakeAll() && !p.workloadSettled():
 	case w.Held && !w.Recreate && p.totalReplicas() > w.DesiredReplicas+w.MaxSurge:
-		p.waitForObserved() // the controller of a paused Deployment takes what is too many, of any version
+		p.waitForObserved() // the controller of a paused Deployment deletes surplus pods of any version
 	case ready >= w.FullCapacity():
 		return true
 	case !w.Held || p.unreadyRevisionsGone():

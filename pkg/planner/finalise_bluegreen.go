@@ -35,13 +35,13 @@ func (p *planner) routedToNew() bool {
 		return true // it runs free, and traffic is not sent to less than all pods, nor to none
 	}
 	if w.DesiredReplicas == 0 && p.supersededVersion() {
-		return p.routesRestored() // whichever version comes back, it is not the one that was agreed to
+		return p.routesRestored() // any version that comes back is not the approved one
 	}
 	return p.newComplete() && p.ensureCanaryService() && p.ensureRoutes()
 }
 
-// onlyNewPods reports whether the workload runs no pods but those of the version that succeeds. Then nothing has to be routed past others,
-// and none come back.
+// onlyNewPods reports whether the workload runs only pods of the version that succeeds. Then no route has to avoid other pods, and no other pods
+// come back.
 func (p *planner) onlyNewPods() bool {
 	for _, set := range p.seen.Workload.Revisions {
 		if set.Replicas > 0 && set.Revision != p.m.CanaryRevision {
@@ -75,8 +75,8 @@ func (p *planner) newComplete() bool {
 	return false
 }
 
-// stableStillComplete reports whether the stable version still has all its pods, ready, beside a version that was agreed to and lacks some. Those may
-// never be ready.
+// stableStillComplete reports whether the stable version still has all its pods, ready, while an approved version lacks some that may never be
+// ready.
 func (p *planner) stableStillComplete() bool {
 	w, set := p.seen.Workload, p.releasedRevision()
 	if !p.isBlueGreen() || w.UpdateMechanism != rollout.MechanismRollingUpdate || !w.Held || set.Ready+p.seen.Spec.FailureThreshold.Of(w.DesiredReplicas) >= w.DesiredReplicas {
@@ -117,8 +117,8 @@ func (p *planner) replicaSetsFrozen() bool {
 	return false
 }
 
-// newPodsGone reports whether a release that was turned aside has left no pod of its version beside the stable ones. They go when no
-// traffic can reach them any more, of an aborted release after a delay; where the stable Service has them too, at once.
+// newPodsGone reports whether an interrupted release has left no pod of its version in parallel with the stable ones. They go when no traffic can
+// reach them any more, and for an aborted release after a delay. If the stable Service reaches them as well, they go at once.
 func (p *planner) newPodsGone() bool {
 	w := p.seen.Workload
 	stable, others := p.splitRevisions()
@@ -161,7 +161,7 @@ func (p *planner) blueGreenReleased() bool {
 		return true
 	}
 	agreed := p.m.FinaliseReason == api.FinaliseSuccess || p.m.FinaliseReason == api.FinaliseRollback
-	held := !p.workloadGone() && (p.seen.Workload.Held || p.seen.Workload.TakenOver) // once it was let go, the pods beside the stable ones are its owner's
+	held := !p.workloadGone() && (p.seen.Workload.Held || p.seen.Workload.TakenOver) // after its release the additional pods are its owner's
 	if !agreed && held && p.newVersion() && !p.newPodsGone() {
 		return false
 	}

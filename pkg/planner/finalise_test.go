@@ -181,7 +181,8 @@ func TestEveryWayOutCleansUpInItsOrder(t *testing.T) {
 	}
 }
 
-// What the API server says is gone and shows again has lost nothing but its steps: to let it go would promote what nobody has agreed to.
+// A workload that the API server reports as gone, and shows again, has lost only its steps: to release it would promote a version without its
+// approvals.
 func TestAWorkloadThatWasMissingForAMomentStartsOver(t *testing.T) {
 	missing := func() *given {
 		g := aRelease().AtStep(2).Paused()

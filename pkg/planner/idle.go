@@ -48,7 +48,7 @@ func (p *planner) planIdle() {
 		p.startRelease()
 		return
 	}
-	if w.TakenOver || w.Held { // somebody has set it free by force, or it is none to be held
+	if w.TakenOver || w.Held { // a user has released it by force, or it cannot be held
 		p.resumeWorkload()
 		return
 	}
@@ -78,7 +78,7 @@ func (p *planner) releaseDue() bool {
 	w := p.seen.Workload
 	switch {
 	case w.OwnerOnDelete:
-		return false // whatever is held of it
+		return false // even if it is held
 	case w.Held:
 		return true
 	}
@@ -97,7 +97,7 @@ func (p *planner) rollsNatively() bool {
 	return old > w.OwnerPartition
 }
 
-// nothingNew reports whether what was held is the version that runs already, as when only the rollout-id was changed.
+// nothingNew reports whether the held version is the version that runs already, as after a change of the rollout-id alone.
 func (p *planner) nothingNew() bool {
 	for _, set := range p.seen.Workload.Revisions {
 		if set.Replicas > 0 && set.Revision != p.seen.Workload.Revision {

@@ -12,7 +12,7 @@ func (p *planner) intentCommitted(a rollout.Action) bool {
 	}
 	switch a.(type) {
 	case rollout.RemoveFinalizer, rollout.DisownWorkload:
-		return false // what comes after them may never be committed
+		return false // the status after them may never be committed
 	case rollout.PrepareRoute, rollout.ApplyRoute, rollout.ClaimTrafficRouting:
 		if before.RouteDigest == "" {
 			return false

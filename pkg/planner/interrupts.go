@@ -97,7 +97,7 @@ func (p *planner) ensureHeld() bool {
 	return false
 }
 
-// blockingProblem is the first problem that stops a release, nil when there is none.
+// blockingProblem is the first problem that stops a release, nil without one.
 func (p *planner) blockingProblem() *rollout.Problem {
 	for i := range p.seen.Problems {
 		if problem := &p.seen.Problems[i]; !problem.Warning {
@@ -193,7 +193,8 @@ func (p *planner) readCommands() {
 	p.noteRevertedEdit(fmt.Sprintf("currentStepState %s was taken back: approve only while it is StepPaused", p.c.CurrentStepState))
 }
 
-// reportStatusEdits tells of edits in what canaryStatus only shows. Whoever may approve may write it; nothing is decided from it.
+// reportStatusEdits reports edits of the fields of canaryStatus that only show the state. A user who may approve may write them; the planner decides
+// nothing from them.
 func (p *planner) reportStatusEdits() {
 	if p.seen.Status.Sluice == nil || p.seen.Status.Common() == nil {
 		return

@@ -50,7 +50,7 @@ func (c *checks) that(ok bool, name, format string, args ...any) {
 
 func sameStatus(a, b *api.RolloutStatus) bool { return reflect.DeepEqual(a, b) }
 
-// decision judges what was decided against what was seen.
+// decision checks a decision against the observed state.
 func (c *checks) decision(w *world, seen rollout.Seen, d rollout.Decision) {
 	before, after := machine(&seen.Status), machine(&d.Status)
 	made := after.TransitionSeq - before.TransitionSeq
@@ -64,7 +64,7 @@ func (c *checks) decision(w *world, seen rollout.Seen, d rollout.Decision) {
 	}
 	begun := before.Epoch
 	if carried := w.run.plan.carried; carried != nil {
-		begun = machine(carried).Epoch // judged when it was decided, by what was seen then
+		begun = machine(carried).Epoch // checked at the time of the decision, by the state observed then
 	}
 	if after.Epoch != begun {
 		c.stable(w, d.Status.Sluice.StableRevision)
@@ -80,7 +80,7 @@ func (c *checks) decision(w *world, seen rollout.Seen, d rollout.Decision) {
 	c.that(approvals == 0 || approvals == 1 && wanted, "OneApprovalOneStep", "%d approvals came of one look", approvals)
 }
 
-// late judges a release that a deadline stops: its step had the whole time, nobody held it up, and something of it is still missing.
+// late checks a release that a deadline stops: its step had the whole time, no person held it up, and it still lacks something.
 func (c *checks) late(w *world, seen rollout.Seen, d rollout.Decision) {
 	before, after := machine(&seen.Status), machine(&d.Status)
 	expired := slices.ContainsFunc(after.Transitions, func(t api.Transition) bool {
@@ -106,7 +106,7 @@ func (c *checks) late(w *world, seen rollout.Seen, d rollout.Decision) {
 	c.that(w.model.ready(seen, after.CanaryRevision) < want || !endpoints || !there, "OnlyWhatIsMissingIsLate", "step %d has all that it needs", before.Step)
 }
 
-// intended reports whether what is committed is in the same step of the same release as a decision.
+// intended reports whether the committed status is in the same step of the same release as a decision.
 func intended(w *world, next *api.RolloutStatus) bool {
 	before, after := machine(&w.status), machine(next)
 	return before.Epoch == after.Epoch && before.Step == after.Step && before.FinaliseReason == after.FinaliseReason &&
@@ -132,7 +132,7 @@ func (c *checks) outbox(before, after api.SluiceStatus, made int64) {
 	}
 }
 
-// action judges one action against what was seen.
+// action checks one action against the observed state.
 func (c *checks) action(w *world, seen rollout.Seen, d rollout.Decision, a rollout.Action) {
 	c.lastKept(w, seen, d, a)
 	switch a := a.(type) {
@@ -175,8 +175,8 @@ func (c *checks) action(w *world, seen rollout.Seen, d rollout.Decision, a rollo
 	}
 }
 
-// unpinned judges the opening of the stable Service: no pod may run that bears a version which nobody wants. After a rollback this
-// is true of the pods that the workload itself runs as well.
+// unpinned checks the opening of the stable Service: no pod of an unwanted version may run. After a rollback this holds for the pods of the workload
+// itself as well.
 func (c *checks) unpinned(w *world, seen rollout.Seen, a rollout.UnpinService) {
 	unwanted := func(v int8) bool {
 		return v != 0 && !w.trusted[v] && (seen.Workload == nil || version(v) != seen.Workload.Revision)
@@ -284,7 +284,7 @@ func (c *checks) committed(w *world, next *api.RolloutStatus) {
 	}
 }
 
-// stable judges the revision from which a release starts: never one that nobody agreed to while another one serves.
+// stable checks the revision from which a release starts: while another one serves, it is never a revision without approval.
 func (c *checks) stable(w *world, revision string) {
 	m := machine(&w.status)
 	promoted := int(w.allowed) > len(w.model.spec.Steps) && version(versionOf(revision)) == m.CanaryRevision // agreed to as a whole a moment ago
@@ -309,7 +309,7 @@ func (c *checks) rest(w *world) {
 	c.that(w.canary.version == 0 && w.unserved() && !w.routedToCanary() && !w.named.there, "NothingLeftAtRest", "a canary, a Service, a route or what it named is left")
 	if w.gone {
 		if w.model.blinks {
-			return // the marks of a workload that was not found when its Rollout went are swept by whoever finds them
+			return // an executor cleans up the marks of a workload that was missing when its Rollout went
 		}
 		c.that(!w.shrunk && w.told == w.wants, "NothingLeftAtRest", "the workload has %d of %d replicas", w.told, w.wants)
 		c.that(!w.adopted && !w.held && (!w.stopped || w.model.spec.KeepPaused), "NothingLeftAtRest", "marks are left on the workload of a Rollout that is gone")

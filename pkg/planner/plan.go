@@ -10,8 +10,8 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// Plan decides what comes next for one Rollout. It is level-triggered: called again with the same view it decides the same, and
-// any crash between two of its decisions is healed by calling it with what is then seen.
+// Plan decides the next actions of one Rollout. It is level-triggered: called again with the same observed state it makes the same decision. A later
+// call with the state after a crash heals the crash.
 func Plan(seen rollout.Seen, now time.Time) rollout.Decision {
 	p := newPlanner(seen, now)
 	p.readCommands()
@@ -22,8 +22,8 @@ func Plan(seen rollout.Seen, now time.Time) rollout.Decision {
 	return p.makeDecision()
 }
 
-// runStateMachine turns until something must be done or waited for. It never makes more transitions than the outbox holds: the ones that
-// fall off would never be published. What is left of a longer walk follows at once.
+// runStateMachine makes transitions until an action or a wait is due. It never makes more transitions than the outbox holds, because the executor
+// would never publish the oldest ones. The rest of a longer walk follows at once.
 func (p *planner) runStateMachine() {
 	var begun int64
 	if p.seen.Status.Sluice != nil {
@@ -164,8 +164,8 @@ func (p *planner) holdFor(problem rollout.Problem) {
 	p.waiting, p.held = true, &problem
 }
 
-// makeDecision collects what was planned. Raising actions wait for the commit of the status that intends them, unless one that does was
-// committed before.
+// makeDecision collects the planned status and actions. Raising actions wait for the commit of the status that intends them, unless such a status
+// was committed before.
 func (p *planner) makeDecision() rollout.Decision {
 	d := rollout.Decision{Status: p.status, Actions: p.actions, WakeAt: p.wake, KubeEvents: p.kubeEvents, CommitFirst: p.commitFirst}
 	if !p.show.IsZero() && (d.WakeAt.IsZero() || p.show.Before(d.WakeAt)) {

@@ -7,7 +7,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// isBlueGreen reports whether the new pods come beside all the stable ones, in the same workload: blue-green style.
+// isBlueGreen reports whether the new pods run in parallel with all stable ones, in the same workload: blue-green style.
 func (p *planner) isBlueGreen() bool { return p.seen.Spec.Style == rollout.StyleBlueGreen }
 
 // stepNumber is the number of the step that is being carried out.
@@ -18,7 +18,7 @@ func (p *planner) stepNumber() int32 {
 	return p.m.Step
 }
 
-// releasedRevision is what the workload runs of the version that the release is about, whatever its template has become.
+// releasedRevision is the revision of the released version in the workload, even if its template has changed since.
 func (p *planner) releasedRevision() rollout.Revision {
 	for _, set := range p.seen.Workload.Revisions {
 		if set.Revision == p.m.CanaryRevision {
@@ -28,8 +28,8 @@ func (p *planner) releasedRevision() rollout.Revision {
 	return rollout.Revision{}
 }
 
-// ensureBlueGreen reports whether the workload has the new pods of the step, ready, beside all its stable ones, and rests. Its own
-// controller makes them as a surge that never becomes available, so that it takes no old pod for them.
+// ensureBlueGreen reports whether the workload has the new pods of the step, ready, in parallel with all stable ones, and is paused. Its own
+// controller creates them as a surge that never becomes available, so it deletes no old pod for them.
 func (p *planner) ensureBlueGreen() bool {
 	w, set, want := p.seen.Workload, p.templateRevision(), p.desiredNewPods()
 	if !p.autoscalersDisabled() {
@@ -61,8 +61,8 @@ func (p *planner) ensureBlueGreen() bool {
 	return false
 }
 
-// stableKept reports whether the stable version has all the pods that its owner wants, and keeps them. Those of a change that came too
-// early, and of a workload that was scaled by a number of pods, may have gone; they are brought back by their ReplicaSet.
+// stableKept reports whether the stable version has all the pods that its owner wants, and keeps them. A change that came too early, or a change of
+// the replicas, may have removed some; their ReplicaSet brings them back.
 func (p *planner) stableKept() bool {
 	w := p.seen.Workload
 	stable, _ := p.splitRevisions()
@@ -72,8 +72,8 @@ func (p *planner) stableKept() bool {
 	case !w.TakenOver:
 		p.takeOverWorkload()
 	case !stable.UnavailableRequested:
-		// When its template is given back, the workload's controller would take a ReplicaSet that is complete and available for the end of
-		// a rollout, and all other pods away at once, whatever traffic they have.
+		// When the executor restores its template, the workload's controller would take a complete and available ReplicaSet for the end of a rollout. It
+		// would delete all other pods at once, with their traffic.
 		p.addActions(rollout.HoldRevisionUnavailable{Workload: p.seen.Spec.Workload, Hash: stable.Hash})
 	case !w.Observed || !stable.Unavailable:
 		p.waitForObserved()
@@ -85,8 +85,8 @@ func (p *planner) stableKept() bool {
 	return false
 }
 
-// otherRevisionsGone reports whether only the stable and the new version run. The workload's controller would take stable pods for those of a
-// third one.
+// otherRevisionsGone reports whether only the stable and the new version run. The workload's controller would delete stable pods in place of the
+// pods of a third version.
 func (p *planner) otherRevisionsGone(stable *rollout.Revision) bool {
 	w := p.seen.Workload
 	for _, set := range w.Revisions {
@@ -133,7 +133,7 @@ func (p *planner) surgeBudget(pods int32) rollout.Budget {
 	return rollout.Budget{Surge: pods}
 }
 
-// holdNewVersion reports whether a new version has to wait: what runs beside the stable version would be mixed with it.
+// holdNewVersion reports whether a new version has to wait: it would mix with the version that runs in parallel with the stable one.
 func (p *planner) holdNewVersion() bool {
 	if p.isBlueGreen() {
 		p.holdFor(rollout.Problem{Reason: rollout.ReasonNewVersionRefused, Message: fmt.Sprintf(

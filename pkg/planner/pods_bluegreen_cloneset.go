@@ -8,13 +8,13 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// This file has the new pods come beside the stable ones in a CloneSet. Its controller knows no surge that lasts: once half of the pods
-// are new it makes no more of either version. It does keep a partition, and so the workload is widened: it is told to run its owner's
-// replicas and the new pods, and to leave as many in the stable version as its owner wants. A pod that is lost comes back in its own version.
+// This file runs the new pods of a CloneSet in parallel with the stable ones. The CloneSet controller has no lasting surge: once half of the pods
+// are new it creates no more of either version. It does keep a partition. So the executor surges the workload: its replicas are the owner's number
+// and the new pods, and its partition leaves the owner's number in the stable version. A lost pod comes back in its own version.
 
 func (p *planner) workloadSurged() bool { return p.seen.Workload != nil && p.seen.Workload.Surged }
 
-// ensureSurgedPods reports whether a widened workload has the new pods of the step, ready, beside all its stable ones.
+// ensureSurgedPods reports whether a surged workload has the new pods of the step, ready, in parallel with all stable ones.
 func (p *planner) ensureSurgedPods() bool {
 	w, set := p.seen.Workload, p.templateRevision()
 	stable, _ := p.splitRevisions()
@@ -80,8 +80,8 @@ func (p *planner) surgeRemoved() bool {
 	return !p.workloadSurged()
 }
 
-// replacementRevision is the revision in which the workload's controller makes pods again while the new version is held back. No other one can
-// have pods beside those of a release.
+// replacementRevision is the revision of the pods that the workload's controller creates while the new version is held. Only this revision can have
+// pods in parallel with the pods of a release.
 func (p *planner) replacementRevision() *rollout.Revision {
 	w := p.seen.Workload
 	for i := range w.Revisions {
@@ -92,8 +92,8 @@ func (p *planner) replacementRevision() *rollout.Revision {
 	return nil
 }
 
-// runningTemplateUnknown reports whether nobody knows the template of what runs, so that the workload's controller makes pods of its new version only. That
-// is not the stable one for it.
+// runningTemplateUnknown reports whether the template of the running pods is not known, so that the workload's controller creates only pods of its
+// new version. That version is not the stable one for the controller.
 func (p *planner) runningTemplateUnknown() bool {
 	return p.seen.Workload.RevertsTo == "" && p.templateRevision().Replicas == 0 && slices.ContainsFunc(p.seen.Workload.Revisions, func(set rollout.Revision) bool {
 		return set.Revision == "" && set.Replicas > 0

@@ -12,7 +12,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// besideStable is a blue-green release of v2 that is about to reach a step: so many new pods, some of them ready, beside ten old ones.
+// besideStable is a blue-green release of v2 that is about to reach a step: so many new pods, some of them ready, in parallel with ten old ones.
 func besideStable(step, pods, ready int32) *given {
 	g := aRollout()
 	g.Spec.Style, g.Spec.AbortDelay = rollout.StyleBlueGreen, 30*time.Second
@@ -279,7 +279,7 @@ func TestPlanAbortsABlueGreenRelease(t *testing.T) {
 	})
 }
 
-// A Rollout at rest may change its style; what it showed is shown in the other place, and nobody is blamed for the difference.
+// A Rollout without a release under way may change its style. Its status moves to the other place, and the planner reports no edit of the status.
 func TestAStyleThatChangesShowsItselfElsewhere(t *testing.T) {
 	t.Parallel()
 	g := aRollout()
@@ -304,7 +304,7 @@ func TestAStyleThatChangesShowsItselfElsewhere(t *testing.T) {
 	}
 }
 
-// Whatever the numbers, a surge is what was asked for.
+// For all numbers, the surge is the requested one.
 func TestSurge(t *testing.T) {
 	t.Parallel()
 	for replicas := int32(0); replicas <= 300; replicas += 1 + replicas/20 {

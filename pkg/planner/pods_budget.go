@@ -2,10 +2,10 @@ package planner
 
 import "sluice.dev/sluice/pkg/rollout"
 
-// rollingUpdateBudget is what a workload may do on its way to so many new pods, of which some count as ready already: no more pods are missing or
-// too many at once than its owner allows, and each pod that becomes ready lets the next one go. Old pods that have been taken do not come back
-// when new ones fail: who said otherwise would get as many new ones on top. Of more than 100 replicas up to one in a hundred of the new pods
-// may come on top of the old ones, for a percentage cannot say their number.
+// rollingUpdateBudget is the budget of a workload on its way to so many new pods, some of which count as ready already. At no time are more pods
+// missing or surplus than its owner allows, and each pod that becomes ready lets the next one go. Deleted old pods do not come back when new ones
+// fail: otherwise the workload would get as many new ones on top. Above 100 replicas, up to one in a hundred of the new pods may come on top of the
+// old ones, because a percentage cannot express their number.
 func rollingUpdateBudget(w *rollout.Workload, want, ready, taken int32) rollout.Budget {
 	gone := min(want, max(w.MaxUnavailable+ready, taken))
 	b := rollout.Budget{Unavailable: percentFor(gone, w.DesiredReplicas)}
@@ -14,7 +14,7 @@ func rollingUpdateBudget(w *rollout.Workload, want, ready, taken int32) rollout.
 	return b
 }
 
-// pausedBudget is the budget by which a workload with so many new pods has nothing left to do.
+// pausedBudget is the budget that leaves a workload with so many new pods nothing to do.
 func pausedBudget(w *rollout.Workload, have int32) rollout.Budget {
 	return rollingUpdateBudget(w, have, have, 0)
 }

@@ -45,7 +45,7 @@ func surgeOfBudget(b rollout.Budget, replicas int32) int8 {
 	return int8(min(b.Surge, 100) + rollout.Amount{Value: b.SurgePercent, Percent: true}.Of(replicas))
 }
 
-// Whatever the numbers, a budget lets through what the step wants and no more, keeps to what the owner allows, and ends at the step.
+// For all numbers, a budget allows the pods of the step and no more, keeps the owner's limits, and ends at the step.
 func TestBudgetsKeepWhatTheyPromise(t *testing.T) {
 	t.Parallel()
 	for replicas := int32(1); replicas <= 300; replicas += 1 + replicas/40 {
@@ -64,7 +64,7 @@ func checkBudget(t *testing.T, w *rollout.Workload, want, ready int32) {
 	t.Helper()
 	b := rollingUpdateBudget(w, want, ready, 0)
 	gone := percentOf(b.Unavailable, w.DesiredReplicas)
-	coarse := w.DesiredReplicas / 100 // what a percentage cannot say
+	coarse := w.DesiredReplicas / 100 // a percentage cannot express this
 	switch {
 	case podsOfBudget(b, w.DesiredReplicas) > want:
 		t.Fatalf("of %+v, %d wanted and %d ready: %s is more than the step", w, want, ready, b)

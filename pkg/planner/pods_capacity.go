@@ -31,9 +31,9 @@ func (p *planner) stableShare() int32 {
 	return max(min(n, 1), podsForShare(100-*step.Weight, n))
 }
 
-// stableCapacityReady reports whether the stable version has the pods that it needs beside those of the canary which are ready, before the step gives
-// it more traffic than it has now. What its owner lets be missing is not made up for: pods that become unready and ready again would have
-// others come and go with them.
+// stableCapacityReady reports whether the stable version has the pods that it needs in addition to the ready ones of the canary, before the step
+// gives it more traffic than it has now. The executor does not compensate for pods that the owner allows to be missing: pods that become unready and
+// ready again would bring others with them.
 func (p *planner) stableCapacityReady() bool {
 	w, share := p.seen.Workload, p.stableShare()
 	if !w.ScaledDown {
@@ -73,16 +73,16 @@ func (p *planner) routedWeight() rollout.Percent {
 	return most
 }
 
-// stableScaledDown reports whether the stable version has given up what the canary has gained, and takes it: once the traffic of the step is on
-// the canary. An autoscaler would take what is left for all there is. It is marked before, so that its autoscalers are looked for as long as
-// they may be off.
+// stableScaledDown reports whether the stable version has given up as many pods as the canary has gained, and scales it down once the traffic of the
+// step is on the canary. An autoscaler would take the remaining pods for the whole workload. The executor marks the workload first, so that it looks
+// for its autoscalers as long as they may be disabled.
 func (p *planner) stableScaledDown() bool {
 	w := p.seen.Workload
 	keep := max(p.stableShare(), w.DesiredReplicas-p.seen.Canary.ReadyPods())
 	switch {
 	case !p.seen.Spec.ConstantCapacity || w.SpecReplicas <= keep && !w.ScaledDown:
 		return true
-	case w.SpecReplicas <= keep: // who applies an autoscaler again puts it back on what is left
+	case w.SpecReplicas <= keep: // an autoscaler that its owner applies again acts on the remaining pods
 		return p.autoscalersDisabled()
 	case !w.ScaledDown && len(p.seen.Autoscalers) > 0:
 		p.addActions(rollout.ScaleWorkload{Workload: p.seen.Spec.Workload, Replicas: w.DesiredReplicas})
@@ -109,7 +109,7 @@ func (p *planner) replicasHandedBack() bool {
 		return false
 	}
 	if !p.weightHandedBack(step) {
-		// Whoever has to mend a gateway does not keep pods away.
+		// A gateway that a person has to fix does not delay pods.
 		if len(p.actions) == 0 {
 			p.scaleUpWorkload(max(w.DesiredReplicas-c.Replicas, w.ReadyPods()) + surge)
 		}
@@ -124,7 +124,8 @@ func (p *planner) replicasHandedBack() bool {
 	return false
 }
 
-// absorbAutoscalerScale makes a number that an autoscaler wrote the release's own, before that one is taken off: later nobody could tell it from its owner's.
+// absorbAutoscalerScale makes a number that an autoscaler wrote the release's own before the executor disables that autoscaler: later it could not
+// tell the number from the owner's.
 func (p *planner) absorbAutoscalerScale() bool {
 	w := p.seen.Workload
 	if w.AutoscalerActive {
@@ -133,8 +134,8 @@ func (p *planner) absorbAutoscalerScale() bool {
 	return w.AutoscalerActive
 }
 
-// unreadyRevisionsGone reports whether no version but the stable one takes up room in a workload that is held of which no pod is ready now: such pods
-// may never be. Stable ones come in their place.
+// unreadyRevisionsGone reports whether only the stable version uses the replicas of a held workload that has no ready pod now: other pods may never
+// be ready. Stable ones replace them.
 func (p *planner) unreadyRevisionsGone() bool {
 	gone := true
 	stable, others := p.splitRevisions()
@@ -145,7 +146,7 @@ func (p *planner) unreadyRevisionsGone() bool {
 		if set.Ready > 0 {
 			continue
 		}
-		if gone && stable.Replicas == 0 { // for a single ReplicaSet with pods the controller would make up for what is taken
+		if gone && stable.Replicas == 0 { // the controller would replace pods of a single ReplicaSet
 			p.addActions(rollout.ScaleRevision{Workload: p.seen.Spec.Workload, Hash: stable.Hash, Replicas: 1})
 		}
 		p.addActions(rollout.ScaleRevision{Workload: p.seen.Spec.Workload, Hash: set.Hash, Replicas: 0})
@@ -164,7 +165,7 @@ func (p *planner) scaleUpWorkload(pods int32) {
 	}
 }
 
-// restoreReplicas gives the workload all its pods, and then its autoscalers, and ends what is ours of its replicas.
+// restoreReplicas restores all pods of the workload, and then its autoscalers, and ends the release's hold on its replicas.
 func (p *planner) restoreReplicas() {
 	w := p.seen.Workload
 	switch {

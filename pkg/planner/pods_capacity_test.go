@@ -33,7 +33,7 @@ func (g *given) weighing(percent int32) *given {
 	return g
 }
 
-// shares has the routes rendered with a share of the traffic below that of a step.
+// shares has the routes rendered with a share of the traffic below the share of a step.
 func (g *given) shares(step int32, r rollout.Rendering) *given {
 	for i := range g.Routes {
 		g.Routes[i].Steps[step] = r
@@ -154,7 +154,7 @@ func TestPlanHandsPodsAndTrafficBack(t *testing.T) {
 	})
 }
 
-// The workload rolls with the pods that it has while the canary serves beside it, and only then grows.
+// The workload rolls with its present pods while the canary serves, and grows only after that.
 func TestASuccessHandsPodsBackWithoutRoutes(t *testing.T) {
 	t.Parallel()
 	g := aRelease().AtStep(3).shrinking(2).weighing(80).Finalising(api.FinaliseSuccess)

@@ -7,7 +7,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// inPlace reports whether the workload itself brings in the new pods, in the place of old ones or, blue-green, beside them.
+// inPlace reports whether the workload itself creates the new pods: as replacements of old ones or, blue-green, in parallel with them.
 func (p *planner) inPlace() bool {
 	return p.seen.Spec.Style == rollout.StylePartition || p.seen.Spec.Style == rollout.StyleBlueGreen
 }
@@ -43,7 +43,7 @@ func (p *planner) stablePods() int32 {
 	return 0
 }
 
-// newHash tells the new pods apart from the stable ones, "" while there are none.
+// newHash tells the new pods apart from the stable ones, "" without new pods.
 func (p *planner) newHash() string {
 	if p.isBlueGreen() {
 		return p.releasedRevision().Hash
@@ -89,7 +89,7 @@ func (p *planner) ensureRolled() bool {
 	case !done && w.Paused && set.Replicas >= want:
 		// Pods of it have become unready, or have yet to become ready: nothing that the workload could do.
 	default:
-		// Whatever a step tolerates, its owner lets no more be missing.
+		// The owner's limit on missing pods also bounds a step that tolerates more.
 		old := p.totalReplicas() - set.Replicas
 		next := rollingUpdateBudget(w, max(want, set.Replicas), set.Ready, w.DesiredReplicas-old)
 		if w.Paused || w.Budget != next {
@@ -121,7 +121,7 @@ func (p *planner) waitForPods() {
 		p.m.Step, len(p.seen.Spec.Steps), min(p.templateRevision().Ready, want), want, p.budgetMessage(), p.stuckPodsMessage())
 }
 
-// stuckPodsMessage says why a controller may make no new pods: some count those of other versions too that are not ready, and wait for them.
+// stuckPodsMessage explains why a controller may create no new pods: some controllers also count unready pods of other versions, and wait for them.
 func (p *planner) stuckPodsMessage() string {
 	w, unready := p.seen.Workload, int32(0)
 	if w.UpdateMechanism != rollout.MechanismPartition || p.templateRevision().Replicas >= p.desiredNewPods() {
@@ -192,8 +192,8 @@ func (p *planner) lostPodsRestored() bool {
 	return false
 }
 
-// otherRevisionsUnavailable reports whether no pod of a third version counts as available. Those of one that began to roll before it was seized
-// do, and the controller of a Deployment would take stable pods, which are older, before them.
+// otherRevisionsUnavailable reports whether no pod of a third version counts as available. Pods of a version that began to roll before the executor
+// paused it do, and the Deployment controller would delete the older stable pods before them.
 func (p *planner) otherRevisionsUnavailable() bool {
 	_, others := p.splitRevisions()
 	for _, set := range others {
@@ -280,7 +280,7 @@ func (p *planner) podsRolledBack() bool {
 	}
 	up := min(w.DesiredReplicas-stable.Replicas, w.DesiredReplicas+w.MaxSurge-p.totalReplicas())
 	if stable.Replicas == 0 {
-		up = max(up, 1) // of a single ReplicaSet with pods the controller would make up for what is taken
+		up = max(up, 1) // the controller would replace pods of a single ReplicaSet
 	}
 	if up > 0 {
 		p.addActions(rollout.ScaleRevision{Workload: p.seen.Spec.Workload, Hash: stable.Hash, Replicas: stable.Replicas + up})
@@ -349,7 +349,7 @@ func (p *planner) newPods() (replicas, ready int32) {
 	return replicas, ready
 }
 
-// promoteFully ends the release as a success, whatever steps are left.
+// promoteFully ends the release as a success and skips the remaining steps.
 func (p *planner) promoteFully(c api.Command) {
 	p.endRuns()
 	p.startFinalising(api.FinaliseSuccess, withComment("the steps that were left were skipped by "+c.Actor, c.Comment))

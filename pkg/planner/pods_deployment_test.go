@@ -16,7 +16,7 @@ func (g *given) inPlace() *given {
 	return g.replan()
 }
 
-// replacing is a release of v2 in place that is about to reach a step: so many new pods, some of them ready, beside old ones.
+// replacing is a release of v2 in place that is about to reach a step: so many new pods, some of them ready, and old ones.
 func replacing(step, pods, ready, old int32) *given {
 	g := aRollout().inPlace().HeldAt("v2").Planned()
 	g.Status.Sluice.Step = step

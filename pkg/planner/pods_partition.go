@@ -30,8 +30,8 @@ func (p *planner) ensurePartitioned() bool {
 	return false
 }
 
-// ensureDeleted reports whether a workload that makes anew what is deleted has the new pods of the step, ready. Pods that serve are
-// deleted as far as its owner lets them be missing.
+// ensureDeleted reports whether a workload that replaces deleted pods has the new pods of the step, ready. The executor deletes serving pods as far
+// as the owner lets them be missing.
 func (p *planner) ensureDeleted() bool {
 	if !p.ensureTakenOver() {
 		return false
@@ -40,7 +40,7 @@ func (p *planner) ensureDeleted() bool {
 		return p.podsLabelled()
 	}
 	w, set := p.seen.Workload, p.templateRevision()
-	coming := max(0, w.DesiredReplicas-p.totalReplicas()) // what is deleted already comes back new
+	coming := max(0, w.DesiredReplicas-p.totalReplicas()) // deleted pods come back in the new version
 	stable, others := p.splitRevisions()
 	if stable != nil {
 		others = append(others, *stable) // last of all
@@ -109,7 +109,7 @@ func (p *planner) ordinalPartition(pods int32) int32 {
 	return from
 }
 
-// partitionKeeping is the place after the first so many of some places, the lowest of which come first, or after all that there are.
+// partitionKeeping is the ordinal after the first so many of some ordinals, lowest first, or after all of them.
 func partitionKeeping(keep int32, places []int32) int32 {
 	n := min(int(keep), len(places))
 	if n <= 0 {
@@ -172,9 +172,9 @@ func (p *planner) podsRolledBackInPlace() bool {
 	return false
 }
 
-// deleteStuckPods deletes pods that are not ready and that do not come back as what they are: those of a version that nobody wants any more, and
-// those of one that was agreed to and replaced by a newer one before it had all pods. The controller of an ordered StatefulSet waits for
-// them whatever its template says. Of a workload that makes the new version of each pod that is deleted, no more go than the step wants new ones.
+// deleteStuckPods deletes unready pods that come back in another version: pods of an unwanted version, and pods of an approved version that a newer
+// one replaced before it had all pods. The controller of an ordered StatefulSet waits for them regardless of its template. If the controller
+// replaces each deleted pod by a pod of the new version, no more go than the step wants new ones.
 func (p *planner) deleteStuckPods() bool {
 	w := p.seen.Workload
 	if w.UpdateMechanism != rollout.MechanismPartition || !w.Observed {

@@ -19,9 +19,9 @@ func (p *planner) stableRevision() *rollout.Revision {
 	return nil
 }
 
-// prepareScaleFromZero readies a workload that is scaled to 0 during its release for its way back. The controller of a paused Deployment then
-// brings all pods of a single ReplicaSet: that of the template if there is one, else the one that was made last. So those are deleted
-// that would come before the stable one; nothing is lost, for the controller makes the new one again from the template.
+// prepareScaleFromZero prepares a workload that is scaled to 0 during its release for scaling up. The controller of a paused Deployment then creates
+// all pods from a single ReplicaSet: the one of the template if it exists, else the newest one. So the executor deletes the ReplicaSets that would
+// come before the stable one. Nothing is lost, because the controller creates the new one again from the template.
 func (p *planner) prepareScaleFromZero() bool {
 	w, stable := p.seen.Workload, p.stableRevision()
 	if w.DesiredReplicas > 0 || !w.Paused || !w.Observed || stable == nil || w.UpdateMechanism != rollout.MechanismRollingUpdate {

@@ -95,7 +95,8 @@ func TestPlanScaledToZeroAndBack(t *testing.T) {
 	})
 }
 
-// The stable Service stays narrowed: whoever scales up before an executor has looked brings new pods, which must not get all traffic.
+// The stable Service keeps its narrowed selector: a user who scales up before the next run of an executor brings new pods, which must not get all
+// traffic.
 func TestTheStableServiceStaysNarrowedAtZero(t *testing.T) {
 	t.Parallel()
 	for name, g := range map[string]*given{

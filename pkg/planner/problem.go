@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// What the core finds missing or in the way, as sentences that end with what to do. Some of them begin with OpenKruise's words, by
-// which programs know them.
+// Problems that the planner finds, as sentences that end with the next thing to do. Some begin with OpenKruise's words, because programs match them.
 
 func (p *planner) missingWorkload() rollout.Problem {
 	for _, problem := range p.seen.Problems {

@@ -112,7 +112,7 @@ func stopAtFinding(t *rapid.T, c *checks) {
 	}
 }
 
-// clocks are what the clock of an executor does beside going on.
+// clocks are the changes of an executor's clock other than its normal progress.
 func clocks() []move {
 	return []move{
 		{"the clock goes back by ten seconds", func(w *world) { w.now, w.left, w.back = w.now-10, w.left-10, w.back+10 }}, // the traffic has left as long ago
@@ -120,7 +120,7 @@ func clocks() []move {
 	}
 }
 
-// losses are pods that fail, and pods that go: a ReplicaSet makes those anew at once, so that they only become unready.
+// losses are pods that fail, and pods that go: a ReplicaSet replaces those at once, so they only become unready.
 func (w *world) losses() []move {
 	var moves []move
 	for v := int8(1); v <= 3; v++ {

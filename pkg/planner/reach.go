@@ -115,7 +115,8 @@ func (p *planner) stableUnready() bool {
 	return p.stablePods() > 0 && p.stableReady() == 0
 }
 
-// unreachedService is the name of a stable Service behind which no pod of the stable version gets requests, and why; "" when there is none.
+// unreachedService is the name of a stable Service that reaches no ready pod of the stable version, with its endpoints; "" if each Service reaches
+// one.
 func (p *planner) unreachedService() (service string, of rollout.Endpoints) {
 	for routing, backend := range p.serviceBackends() {
 		switch of := backend.StableEndpoints(p.m.StableRevision); {

@@ -111,7 +111,7 @@ func TestPodsOfOthersKeepTheirRequests(t *testing.T) {
 	})
 }
 
-// An abort takes the traffic back whatever is behind the stable Service, and says where requests go.
+// An abort takes the traffic back even if the stable Service reaches no pod, and says where requests go.
 func TestWhereRequestsGoAfterAnAbort(t *testing.T) {
 	t.Parallel()
 	g := aRelease().AtStep(2).Paused()

@@ -54,7 +54,7 @@ func TestWhatIsTriedAgain(t *testing.T) {
 	}
 }
 
-// What has all its approvals is not aborted: who wants it back rolls it back, and is told so.
+// An abort does not stop a release with all its approvals: the message tells the user to roll it back.
 func TestAnAbortThatComesTooLate(t *testing.T) {
 	t.Parallel()
 	for reason, says := range map[api.FinaliseReason]string{
@@ -83,7 +83,7 @@ func TestAReleaseTriedAgainThatIsRolledBackMeanwhile(t *testing.T) {
 	}
 }
 
-// notes are what a decision says beside the status.
+// notes are the Kubernetes Events of a decision.
 func notes(d rollout.Decision) string {
 	var said []string
 	for _, n := range d.KubeEvents {

@@ -8,8 +8,8 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// This file takes a version back step by step: a release of the stable version, of which some pods run already. Whatever stops that
-// release has the rest go back at once, for nothing is as safe.
+// This file takes a version back step by step: it is a release of the stable version, which still has some pods. If an event stops that release, the
+// remaining pods go back at once, because that is safest.
 
 // rollBack ends the release of a version that was taken back, for one in batches or at once.
 func (p *planner) rollBack() {
@@ -85,9 +85,9 @@ func (p *planner) ensureRolledBack() bool {
 	return false
 }
 
-// rollbackPartition has the workload's controller leave so many pods in the version that is taken back, a number whatever the step is: a share of
-// a workload that grows would bring in more of them. The first to go are the last ones of an ordered workload. Its pods may run either
-// version in any order, for one that is lost comes back in the stable one.
+// rollbackPartition lets the workload's controller leave so many pods in the version that is taken back. It is a number even if the step has a
+// percentage: a percentage of a growing workload would bring in more of them. An ordered workload replaces its last pods first. Its pods may run
+// either version in any order, because a lost pod comes back in the stable one.
 func (p *planner) rollbackPartition(stays int32) rollout.Amount {
 	w := p.seen.Workload
 	if !w.HasOrdinals {
@@ -100,7 +100,7 @@ func (p *planner) rollbackPartition(stays int32) rollout.Amount {
 	return rollout.Amount{Value: partitionKeeping(stays, left)}
 }
 
-// partitionKeepingAll is a partition by which no pod of the version that is taken back goes.
+// partitionKeepingAll is a partition that keeps each pod of the version that is taken back.
 func (p *planner) partitionKeepingAll(left []int32) rollout.Amount {
 	partition := p.seen.Workload.Partition
 	if n := len(left); n > 0 && partition.Value <= left[n-1] {
@@ -123,9 +123,9 @@ func (p *planner) oldOrdinals() []int32 {
 	return left
 }
 
-// deleteStuckRollbackPods deletes up to so many pods that are not ready and of the version that is taken back, as part of the step: the controller of an
-// ordered workload waits for them whatever its template says. No other pod may go meanwhile. Where a pod that is lost comes back
-// as it was, deleting it is of no use.
+// deleteStuckRollbackPods deletes up to so many unready pods of the version that is taken back, as part of the step: the controller of an ordered
+// workload waits for them regardless of its template. No other pod may go meanwhile. If a lost pod comes back in its own version, a deletion does
+// not help.
 func (p *planner) deleteStuckRollbackPods(most int32) bool {
 	w := p.seen.Workload
 	if !w.HasOrdinals || w.RevertsTo != "" || most <= 0 {

@@ -10,7 +10,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// serviceBackends are the entries of the routing, and what is seen of their Services.
+// serviceBackends are the entries of the routing, each with the observed state of its Service.
 func (p *planner) serviceBackends() iter.Seq2[rollout.Routing, rollout.Backend] {
 	return func(yield func(rollout.Routing, rollout.Backend) bool) {
 		for i, routing := range p.seen.Spec.Routing {
@@ -110,9 +110,8 @@ func (p *planner) canaryServiceReady(routing rollout.Routing, backend rollout.Ba
 	return true
 }
 
-// ensureRoutes reports whether every gateway object routes as the step wants. Objects that back others come first in
-// Seen.Routes, so that a route never refers to what is not there yet. The planner makes all
-// objects that the routes of the step need before it writes any of these routes.
+// ensureRoutes reports whether every gateway object routes as the step wants. Referenced objects come first in Seen.Routes, so that a route never
+// refers to a missing object. The planner creates all objects that the routes of the step need before it writes any of these routes.
 func (p *planner) ensureRoutes() bool {
 	if p.seen.Spec.Routing == nil || !p.stepRoutesTraffic() {
 		return true
@@ -203,7 +202,7 @@ func (p *planner) gatewaysRestored() bool {
 	if p.m.RouteDigest != "" {
 		until := metav1.NewMicroTime(p.now.Add(p.gracePeriod()).Truncate(time.Microsecond))
 		p.m.RouteDigest, p.m.GraceUntil, p.m.GraceFor = "", &until, "traffic that is still on its way to the canary"
-		p.m.Contests = nil // what is on the routes now, we put there
+		p.m.Contests = nil // the executor wrote the present routes
 		p.addRemark(p.currentState(), rollout.StateTrafficRestored, "Restored", "the gateway routes as it did before the release")
 		return false // it is a turn of its own
 	}
@@ -214,8 +213,8 @@ func (p *planner) waitForDeletingChild(route rollout.Route) {
 	p.waitForEvent("waiting for %s to be deleted", route.DeletingChild)
 }
 
-// gracePeriod is spent before something goes away that traffic might still reach: the longest that any Service asks for, or that a gateway is
-// known to need where nobody asks for less.
+// gracePeriod is the wait before the deletion of an object that traffic might still reach: the longest period that a Service asks for, or the known
+// period of the gateway if no Service asks for less.
 func (p *planner) gracePeriod() time.Duration {
 	var grace time.Duration
 	for _, routing := range p.seen.Spec.Routing {
@@ -232,7 +231,7 @@ func (p *planner) gracePeriod() time.Duration {
 	return grace
 }
 
-// graceOver reports whether traffic can no longer be on its way to what is about to go.
+// graceOver reports whether no traffic can be on its way to the object that is about to go.
 func (p *planner) graceOver() bool {
 	if p.m.GraceUntil == nil || !p.now.Before(p.m.GraceUntil.Time) {
 		return true

@@ -16,8 +16,8 @@ const (
 	conflictPause  = time.Minute
 )
 
-// routeInConflict counts how often somebody else's content came back on a route, and reports whether to leave the object alone:
-// two writers in a circle help nobody, and what the other one wrote is what served before the release.
+// routeInConflict counts how often another client's content came back on a route, and reports whether to leave the object alone. Two clients that
+// overwrite each other help no user, and the other client's content served before the release.
 func (p *planner) routeInConflict(route rollout.Route) bool {
 	content := route.Foreign
 	if content == "" && !route.Shaped {

@@ -17,8 +17,9 @@ type Run struct {
 	kubeEvents []rollout.KubeEvent
 }
 
-// Plan decides as the function of that name does, on top of what the run carries along. The decision is to be committed if
-// its status is not that of seen: before its actions with CommitFirst or without any, and else not now: call Carry after them.
+// Plan makes the decision of the function of that name, on top of the status that the run carries along. The executor commits the decision if its
+// status differs from that of seen: before its actions with CommitFirst or without actions. Otherwise it does not commit now, and calls CarryStatus
+// after the actions.
 func (r *Run) Plan(seen rollout.Seen, now time.Time) rollout.Decision {
 	if r.carried == nil {
 		return Plan(seen, now)
@@ -39,7 +40,7 @@ func (r *Run) Plan(seen rollout.Seen, now time.Time) rollout.Decision {
 		d.CommitFirst = d.CommitFirst || a.RaisesExposure() && !told
 	}
 	if len(d.Actions) == 0 && len(d.KubeEvents) == 0 && len(r.kubeEvents) == 0 && differsInProgressOnly(before, d.Status) {
-		// What was just done tells by itself, unless it takes its time.
+		// A fast action shows its effect by itself; only a slow one needs a message.
 		d.Status = before
 		if show := now.Add(progressInterval); d.WakeAt.IsZero() || show.Before(d.WakeAt) {
 			d.WakeAt = show

@@ -50,8 +50,8 @@ func TestARaiseWaitsOnlyForAnIntentThatIsNotCommitted(t *testing.T) {
 	}
 }
 
-// What somebody decides who does not see the ground for it any more, as the action has taken it away, is lost with a run that dies between
-// the two, or meets a conflict.
+// Some decisions depend on a fact that their action removes. If they are not committed first, a run that dies between the two, or meets a conflict,
+// loses them.
 func TestWhatIsNotDecidedAgainIsCommittedFirst(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

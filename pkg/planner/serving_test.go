@@ -22,7 +22,7 @@ func promoting(ready int32) *given {
 	return g
 }
 
-// rolledNatively is a workload whose owner has given it v1 again, and whose controller has made all pods of it, some of which are ready.
+// rolledNatively is a workload whose owner has restored v1, and whose controller has created all its pods. Some of them are ready.
 func (g *given) rolledNatively(ready int32) *given {
 	w := g.RolledBack().Workload
 	w.Revisions = []rollout.Revision{{Hash: "h1", Revision: "v1", Replicas: 10, Ready: ready}, {Hash: "h2", Revision: "v2"}}
@@ -90,7 +90,7 @@ func TestNoEndingTakesWhatServes(t *testing.T) {
 	}
 }
 
-// A Service that is narrowed to pods which are not ready would take away those of an older release that serve.
+// A Service that is narrowed to unready pods would no longer reach the pods of an older release that serve.
 func TestAServiceIsNotNarrowedToPodsThatAreNotReady(t *testing.T) {
 	const waits = "waiting for a pod of the stable version, for only pods of other versions are ready, and serve meanwhile; if none can be ready, " +
 		"give the new version to all: sluice promote demo -n shop --full"

@@ -34,10 +34,10 @@ func (m *model) missing() int32 {
 	return 1
 }
 
-// slow reports whether a workload with a canary beside it takes its pods before others are ready.
+// slow reports whether a workload with a canary deletes its pods before others are ready.
 func (m *model) slow() bool { return !m.inPlace() && (m.whole || m.anew) }
 
-// counts reports whether pods of a workload with a canary beside it get ready one by one.
+// counts reports whether pods of a workload with a canary get ready one by one.
 func (m *model) counts() bool { return m.spec.ConstantCapacity || m.slow() }
 
 // takenAtOnce lists what the controller of a workload does that takes its older pods before others are ready.
@@ -57,8 +57,8 @@ func (w *world) takenAtOnce() []move {
 	return moves
 }
 
-// comesNext reports whether the next pod of a workload that runs too few is of a version. A paused one that has none makes those of the version
-// that it made last.
+// comesNext reports whether the next pod of a workload that runs too few has this version. A paused one without pods creates pods of the newest
+// version.
 func (w *world) comesNext(v int8) bool {
 	switch {
 	case !w.model.slow():
@@ -182,8 +182,8 @@ func (c *checks) capacity(w *world) {
 	c.that(rollout.Percent(100*ready) >= (100-least)*rollout.Percent(full), "CapacityKept", "%d stable pods bear %s of the traffic", ready, 100-least)
 }
 
-// scaled judges the pods that a workload is told to run against what was seen: those that it gets back are no more than the canary leaves
-// room for.
+// scaled checks the replicas that an action assigns to a workload against the observed state: the workload gets back at most the pods that the
+// canary leaves room for.
 func (c *checks) scaled(seen rollout.Seen, d rollout.Decision, a rollout.ScaleWorkload) {
 	w, canary := seen.Workload, seen.Canary
 	c.that(a.Replicas >= 1 && a.Replicas <= w.DesiredReplicas, "PodsStayConstant", "%s of %d", a, w.DesiredReplicas)

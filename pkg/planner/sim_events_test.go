@@ -110,7 +110,7 @@ func (c *checks) events(w *world) {
 	}
 }
 
-// followed judges how a pause is left: by an approval of this very pause, or by nobody's decision when its time is over.
+// followed checks how a pause ends: by an approval of this very pause, or without a decision when its time is over.
 func (c *checks) followed(before api.SluiceStatus, d rollout.Decision) {
 	after := machine(&d.Status)
 	made := int(after.TransitionSeq - before.TransitionSeq)

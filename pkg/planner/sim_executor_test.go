@@ -28,7 +28,7 @@ type run struct {
 	moved  object
 	plan   Run
 	acts   *rollout.Decision // its actions are being taken, its status is carried along afterwards
-	view   *world            // what the shell has seen, with its own writes in it
+	view   *world            // the observed state, with the own writes in it
 }
 
 func (r *run) active() bool { return len(r.writes) > 0 }
@@ -95,7 +95,7 @@ func (w *world) advance() {
 			target.take(next.action)
 		}
 		if a, ok := next.action.(rollout.ApplyRoute); ok {
-			target.routedBy[w.routeIndex(a.Object)] = view.revised // whatever the owner has made of the steps since
+			target.routedBy[w.routeIndex(a.Object)] = view.revised // even if the owner has changed the steps since
 		}
 	}
 	if next.action == nil {
@@ -105,7 +105,7 @@ func (w *world) advance() {
 		return
 	}
 	if acts := w.run.acts; acts != nil && next.action != nil {
-		// The status of what was done is carried into the next decision of the run, which knows what this one saw.
+		// The run carries the status after its actions into its next decision, which knows what this one saw.
 		w.run.plan.CarryStatus(*acts)
 		if w.run.moved == 0 {
 			view = *w
@@ -123,7 +123,7 @@ func (w *world) commit(status *api.RolloutStatus) {
 		w.trusted[versionOf(status.Sluice.StableRevision)] = true // judged when it was decided
 	}
 	if before := machine(&w.status); rollout.State(status.Sluice.State).InStep() && (!rollout.State(before.State).InStep() || status.Sluice.Epoch != before.Epoch) {
-		w.found = w.running() - w.pods[versionOf(status.Sluice.StableRevision)] // whatever the template has become since it was decided
+		w.found = w.running() - w.pods[versionOf(status.Sluice.StableRevision)] // even if the template has changed since the decision
 		w.came = w.found
 	}
 	if machine(status).FinaliseReason == api.FinaliseSuccess {
@@ -136,7 +136,7 @@ func (w *world) commit(status *api.RolloutStatus) {
 	} else if seq := machine(&w.status).TransitionSeq; slices.ContainsFunc(status.Sluice.Transitions, func(t api.Transition) bool {
 		return t.Seq > seq && t.Reason == string(api.FinaliseRetry)
 	}) {
-		w.stoppedVersion = 0 // it is tried again, whatever became of that
+		w.stoppedVersion = 0 // it is retried
 	}
 	w.status = *status
 	w.timeIsUp()

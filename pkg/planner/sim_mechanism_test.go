@@ -52,7 +52,8 @@ func (w *world) comes() int8 {
 	return w.current
 }
 
-// makeCurrent has the controller make pods of the template from now on, whatever comes. While no Rollout holds the workload that is its owner's will.
+// makeCurrent has the controller create pods of the template from now on, in each case. While no Rollout holds the workload, that is its owner's
+// will.
 func (w *world) makeCurrent() {
 	w.current = w.template
 	w.trusted[w.template] = w.trusted[w.template] || !w.adopted

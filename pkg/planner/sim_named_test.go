@@ -31,7 +31,7 @@ func (w *world) seeNamed(r *rollout.Route, i int) {
 	}
 }
 
-// makeNamed makes what is named, or takes it away.
+// makeNamed creates or deletes the referenced object.
 func (w *world) makeNamed(there bool) { w.named = named{there, w.now} }
 
 // mislaid are objects that somebody deletes.

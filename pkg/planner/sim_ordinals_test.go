@@ -7,8 +7,8 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// place is what a workload that replaces its own pods has beyond one with a canary beside it: its own controller, which goes by
-// availability, and pods that are not ready at once.
+// place is the additional state of a workload that replaces its own pods, compared with one that has a canary: its own controller, which counts
+// available pods, and pods that take time to get ready.
 type place struct {
 	raw       [4]int8 // pods of a version that are not ready yet
 	existed   [4]bool // versions that have a ReplicaSet
@@ -30,7 +30,7 @@ type place struct {
 	found int8
 	// ghost: how many there were at most since
 	came int8
-	// ghost: pods that have failed in this epoch, of which a budget that was made before knows nothing
+	// ghost: pods that have failed in this epoch and that an earlier budget does not count
 	failed int8
 	// ghosts: new pods that stood when a partition was written last, and old ones that were lost since
 	stood, lost int8
@@ -212,7 +212,7 @@ func (w *world) makePod(v int8) {
 		w.inflated[v] = true
 	}
 	c := w.model.check
-	goes := w.parked && w.forced == 0 && w.model.lever != rollout.MechanismOnDelete // whose pods come back new whoever deletes them
+	goes := w.parked && w.forced == 0 && w.model.lever != rollout.MechanismOnDelete // its deleted pods come back in the new version
 	if goes && !w.trusted[v] && version(v) == m.CanaryRevision && rollout.State(m.State).InStep() {
 		agreed := min(int32(w.allowed), int32(len(w.model.spec.Steps)))
 		most := max(w.model.replicas(w.model.spec, agreed), w.model.replicas(w.model.plan(w.model.other != nil), agreed)) // pods stay when a step is lowered
@@ -227,8 +227,8 @@ func (w *world) makePod(v int8) {
 	}
 }
 
-// ours reports whether the workload goes by a budget that was made for what its template is. One that somebody changes and sets free goes
-// by what was made for another version.
+// ours reports whether the workload uses a budget that was made for its present template. A workload that a user changes and resumes uses a budget
+// for another version.
 func (w *world) ours() bool {
 	m := machine(&w.status)
 	return w.parked && w.forced == 0 && rollout.State(m.State).InStep() && version(w.template) == m.CanaryRevision

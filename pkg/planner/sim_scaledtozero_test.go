@@ -11,26 +11,26 @@ func (w *world) size() int8 {
 }
 
 func (w *world) scaleToZero() {
-	w.empty, w.room = true, 0 // what is written there is its owner's wish
+	w.empty, w.room = true, 0 // the written number is its owner's wish
 	w.written()
 	w.touched(onWorkload)
 }
 
-// scaleUp is what somebody does who has waited until everybody has done what there is to do about a workload without pods. Who is faster
-// than the executor gets the version that was made last.
+// scaleUp is the act of a user who waits until all components have prepared a workload without pods. A user who is faster than the executor gets the
+// newest version.
 func (w *world) scaleUp() {
 	w.empty = false
 	w.written()
 	w.touched(onWorkload)
 }
 
-// calm reports whether nobody but a person has anything to do.
+// calm reports whether only a person has anything to do.
 func (w *world) calm(moves []move) bool {
 	return len(moves) == 0 || len(moves) == 1 && w.paused
 }
 
-// fromZero is what the controller of a paused workload does that has no pods: it brings all of them of one version, that of the template if
-// there is a ReplicaSet of it, else the one that was made last.
+// fromZero are the moves of the controller of a paused workload without pods: it creates all of them in one version, the template's if it has a
+// ReplicaSet, else the newest one.
 func (w *world) fromZero() []move {
 	v := w.template
 	if !w.existed[v] {
@@ -52,7 +52,7 @@ func (w *world) fromZero() []move {
 	}}}
 }
 
-// makeSet makes the ReplicaSet of a version, if there is none.
+// makeSet creates the ReplicaSet of a version, unless it exists.
 func (w *world) makeSet(v int8) {
 	if w.existed[v] {
 		return

@@ -178,8 +178,8 @@ func (w *world) serving(i int) int8 {
 	return ready + beside
 }
 
-// serves judges a move of the executor, or of a controller, while a release is finalised: the move must not take the last pod that serves.
-// What the controller of a free workload does was judged by letsGo, when the executor let go of the workload.
+// serves checks a move of the executor, or of a controller, while a release is finalised: the move must not take the last pod that serves. letsGo
+// has checked the moves of the controller of a free workload, when the executor released the workload.
 func (c *checks) serves(before, after *world) {
 	if free := !before.stopped && !before.parked; free && !strings.HasPrefix(c.doing, "write ") {
 		return

@@ -5,7 +5,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// rooms reports whether the workload is widened for pods beside its stable ones, as a CloneSet is.
+// rooms reports whether the workload has surge replicas for pods in parallel with its stable ones, as a CloneSet has.
 func (m *model) rooms() bool { return m.beside() && m.lever == rollout.MechanismPartition }
 
 func (w *world) seeRoom(seen *rollout.Workload) {

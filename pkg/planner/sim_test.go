@@ -8,8 +8,8 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// world is a small cluster with one Rollout, its workload of two or three pods, up to two Services with their canaries and up to two gateway objects. It is a value:
-// a copy is a snapshot. Versions of the template are 1 to 3, 0 is none.
+// world is a small cluster with one Rollout, its workload of two or three pods, up to two Services with their canaries and up to two gateway
+// objects. It is a value: a copy is a snapshot. Versions of the template are 1 to 3; 0 means no version.
 type world struct {
 	model *model
 
@@ -44,7 +44,7 @@ type world struct {
 }
 
 type canaryWorld struct {
-	version, replicas, ready int8 // version 0: there is none
+	version, replicas, ready int8 // version 0: it does not exist
 	epoch                    int64
 	deleting                 bool
 }
@@ -57,7 +57,7 @@ type model struct {
 	routes  int
 	acts    int8
 	surge   int32 // of the owner; without any, one pod may be missing
-	loose   bool  // one may be missing beside a surge
+	loose   bool  // one may be missing in addition to a surge
 	whole   bool  // all of its pods may be missing at once
 	anew    bool  // its controller takes all pods before it makes others, as the strategy Recreate has it
 	lever   rollout.UpdateMechanism
@@ -69,8 +69,8 @@ type model struct {
 	orders  bool // its pods are numbered, and replaced from the last one down to the partition
 	most    int8 // pods of the workload, as many as mostPods; 0 for two
 	exact   bool // none of them may be missing
-	names   bool // a gateway object names what is made for it
-	broken  int8 // the version of which no pod gets ready in the workload, in place none but the first; 0 for none
+	names   bool // a gateway object references created objects
+	broken  int8 // no pod of this version gets ready in the workload, in place only the first does; 0 for no version
 	check   *checks
 	digest  *decisionDigest // of all decisions, nil unless it is asked for
 }

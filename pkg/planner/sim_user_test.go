@@ -78,7 +78,7 @@ func (w *world) remove() {
 
 const deletion = "the Rollout is deleted"
 
-// users lists what users may do, while their budget lasts. What they do to a Service costs none, and happens once.
+// users lists the acts of users, while their budget lasts. An act on a Service costs none, and happens once.
 func (w *world) users() []move {
 	if w.gone {
 		return nil
@@ -106,7 +106,7 @@ func (w *world) users() []move {
 		}
 		w.existed, w.made, w.current, w.at = [4]bool{2: true}, [4]int8{2: 1}, 2, w.model.numbered(2)
 		if !w.routedToCanary() && w.unserved() && w.canary.version == 0 {
-			w.left = w.now - graceOfModels // no traffic has ever been on pods of this workload beside its stable ones
+			w.left = w.now - graceOfModels // no traffic has ever been on additional pods of this workload
 		}
 		w.touched(onWorkload)
 	})

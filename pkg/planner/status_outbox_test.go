@@ -74,7 +74,7 @@ func TestRestoredTrafficIsToldOnce(t *testing.T) {
 	}
 }
 
-// What the end of a release shows is read off its transitions, and no remark may stand in the way.
+// The end of a release is read from its transitions, and no remark may hide it.
 func TestAHoldDuringTheEndHidesNothing(t *testing.T) {
 	g := aRelease().AtStep(2).Paused().Planned()
 	g.Workload.Revision = "v1"

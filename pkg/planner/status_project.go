@@ -124,7 +124,7 @@ func (p *planner) projectRevisions() {
 	}
 }
 
-// podTemplateHash tells the new pods apart: those of the canary while there is one, else those of the workload itself.
+// podTemplateHash tells the new pods apart: the pods of the canary while it exists, else the pods of the workload itself.
 func (p *planner) podTemplateHash() string {
 	switch {
 	case p.currentState() == rollout.StateDisabled:

@@ -13,15 +13,15 @@ import (
 // progressInterval is the least time between two writes of the status that only tell how far something has come.
 const progressInterval = 5 * time.Second
 
-// throttleStatus leaves the status as it was when only the progress in it has changed and it was written a moment ago. Pods that become
-// ready one by one would otherwise cost a write each. What is said when nothing is waited for any more stays, and is written at once.
+// throttleStatus leaves the status as it was if only its progress has changed and it was written a moment ago. Otherwise each pod that becomes ready
+// would cost a write. The last message of a wait stays, and is written at once.
 func (p *planner) throttleStatus() {
 	if reflect.DeepEqual(p.seen.Status, p.status) || !differsInProgressOnly(p.seen.Status, p.status) {
 		return
 	}
 	since := writtenAt(p.seen.Status)
 	if grace := p.m.GraceUntil; grace != nil && grace.After(since) && p.now.After(grace.Time) {
-		since = grace.Time // what came after the wait began only then
+		since = grace.Time // the next wait began only then
 	}
 	arrived := !p.waiting && len(p.actions) == 0
 	if due := since.Add(progressInterval); !arrived && p.now.Before(due) {
@@ -37,8 +37,8 @@ func OnlyProgress(a, b api.RolloutStatus) bool {
 	return reflect.DeepEqual(withoutProgress(a), withoutProgress(b))
 }
 
-// withoutProgress is a status without what is only read, and by nobody who decides: how many pods there are, what is being waited
-// for, and what the end of a release is busy with. What holds a release is no progress.
+// withoutProgress is a status without the fields that only people read: the numbers of pods, the wait, and the current part of finalising. A problem
+// that stops a release is not progress.
 func withoutProgress(s api.RolloutStatus) api.RolloutStatus {
 	s.Message, s.Conditions = "", slices.Clone(s.Conditions)
 	s.CanaryStatus, s.BlueGreenStatus, s.Sluice = shallowCopy(s.CanaryStatus), shallowCopy(s.BlueGreenStatus), shallowCopy(s.Sluice)

@@ -14,7 +14,7 @@ func microTime(t time.Time) metav1.MicroTime {
 	return metav1.NewMicroTime(t.Truncate(time.Microsecond))
 }
 
-// currentStep is what is being carried out.
+// currentStep is the step that is being carried out.
 func (p *planner) currentStep() rollout.Step {
 	step, _ := p.seen.Spec.Step(p.stepNumber())
 	return step
@@ -104,7 +104,7 @@ func (p *planner) planReady() {
 	p.enterState(rollout.StateBeforeUpgrade, "StepStarted", fmt.Sprintf("step %d begins", p.m.Step), "")
 }
 
-// ensureStep reports whether pods, Services and routes are as the step wants them, and repairs what is not.
+// ensureStep reports whether pods, Services and routes are as the step wants them, and repairs differences.
 func (p *planner) ensureStep() bool {
 	return p.stableCapacityReady() && p.ensurePinned() && p.ensurePods() && p.ensureCanaryService() && p.ensureReached() && p.ensureRoutes() && p.ensureTrafficRouting() && p.stableScaledDown()
 }

@@ -8,7 +8,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// pauseDecision is what was decided about the pause under way, nil for nothing yet. Only kubectl may decide twice; the latest counts.
+// pauseDecision is the decision about the pause under way, nil without one. Only kubectl may decide twice; the latest counts.
 func (p *planner) pauseDecision() *api.Approval {
 	return rollout.LastApproval(p.status.Approvals, func(a api.Approval) bool { return a.Epoch == p.m.Epoch && a.PauseSeq == p.m.PauseSeq })
 }
@@ -24,8 +24,8 @@ func (p *planner) recordDecision(a api.Approval) api.Approval {
 	return a
 }
 
-// approveFromStatus takes the StepReady that somebody wrote into canaryStatus as a decision. Who may write that may also overrule a
-// rejection; and where the pause has been approved already, it says nothing new.
+// approveFromStatus takes a StepReady that a user wrote into canaryStatus as a decision. A user who may write it may also overrule a rejection. If
+// the pause has been approved already, it says nothing new.
 func (p *planner) approveFromStatus() {
 	if a := p.pauseDecision(); a == nil || a.Decision != api.DecisionApprove {
 		p.recordDecision(api.Approval{Decision: api.DecisionApprove, Actor: p.seen.Editor})
@@ -39,15 +39,15 @@ func (p *planner) leavePause() {
 	p.enterState(rollout.StateReady, "Approved", decisionMessage(*a), a.Actor)
 }
 
-// holdRejected holds the release in its step. It is left by whatever turns a release aside, by a jump, or by a person with kubectl.
-// Whoever wants a rejection to end the release begins here.
+// holdRejected holds the release in its step. An event that interrupts the release ends this, and so does a jump, or a person with kubectl. To let a
+// rejection end the release, begin here.
 func (p *planner) holdRejected(a api.Approval) {
 	p.holdFor(rollout.Problem{Reason: rollout.ReasonRejected, Message: fmt.Sprintf(
 		"%s. To end the release, give the workload its old template again (apply the old manifest, or kubectl set image back); to go on nevertheless: sluice approve %s -n %s",
 		decisionMessage(a), p.seen.Name, p.seen.Namespace)})
 }
 
-// decisionMessage says what was decided, and by whom if an event brought it.
+// decisionMessage describes the decision, and names its author if an event brought it.
 func decisionMessage(a api.Approval) string {
 	verb := "approved"
 	if a.Forced {

@@ -7,8 +7,8 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// This file asks for the TrafficRouting that a Rollout names: from when the pods of the first step are ready, until traffic leaves
-// them. What it routes, it routes by itself.
+// This file claims the TrafficRouting that a Rollout names: from when the pods of the first step are ready, until traffic leaves them. The
+// TrafficRouting has its own plan for its routes.
 
 // trafficRoutingThere reports whether there is a TrafficRouting to ask.
 func (p *planner) trafficRoutingThere() bool {
@@ -49,7 +49,7 @@ func (p *planner) ensureTrafficRouting() bool {
 	return true
 }
 
-// trafficRoutingFreed reports whether the TrafficRouting no longer routes for this release. What others ask of it, it goes on with.
+// trafficRoutingFreed reports whether the TrafficRouting no longer routes for this release. It keeps routing for other Rollouts that claim it.
 func (p *planner) trafficRoutingFreed() bool {
 	routing, name := p.seen.TrafficRouting, p.seen.Spec.TrafficRouting
 	switch {

@@ -8,8 +8,8 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// wanting is a release of v2 of a workload of so many pods of a kind, whose only step is about to bring in its first new ones. Its owner
-// lets all pods be missing, so that whatever the step wants is asked for at once.
+// wanting is a release of v2 of a workload of so many pods of a kind, whose only step is about to create its first new ones. Its owner lets all pods
+// be missing, so that the planner asks for everything at once.
 func wanting(style rollout.Style, kind string, replicas int32, step rollout.Amount) *given {
 	g := map[rollout.Style]func() *given{
 		rollout.StyleCanary:    func() *given { return aRelease().In(rollout.StateUpgrade) },
@@ -35,8 +35,8 @@ func wanting(style rollout.Style, kind string, replicas int32, step rollout.Amou
 	return g
 }
 
-// A percentage is rounded up and one below 100 leaves an old pod where there are two, for the stable version is to have one that takes its
-// traffic; a number is clamped to the workload. What comes beside all old pods takes none of them.
+// A percentage is rounded up, and a percentage below 100 leaves an old pod if there are two, because the stable version needs one for its traffic. A
+// number is clamped to the workload. Pods in parallel with all old ones replace none of them.
 func TestWhatAStepWants(t *testing.T) {
 	t.Parallel()
 	const (
