@@ -16,7 +16,7 @@ type AnalysisMetric struct {
 	analysis.Metric
 	// Template is what the metric comes from, as Kind/name.
 	Template string
-	// Digest tells apart what is measured under the same name.
+	// Digest tells metrics of the same name apart.
 	Digest string
 }
 

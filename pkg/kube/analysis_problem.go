@@ -11,8 +11,8 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// checkAnalysis finds out whether what a Rollout wants measured can be. A release is held for what cannot, from before its first step
-// on: nobody should learn at the last one that a template has a mistake.
+// checkAnalysis checks whether each analysis of a Rollout can be carried out. A mistake holds the release before its first step: users should not
+// learn of a mistake in a template at the last step.
 func (o *observation) checkAnalysis(ctx context.Context) {
 	refs := templatesOf(o.snapshot.spec)
 	if len(refs) == 0 {

@@ -97,7 +97,7 @@ type AnalysisRun struct {
 	Problem string
 }
 
-// ObserveRuns sees what is to be measured of a Rollout, by what the watches have shown or by what the API server says now. The error is for
+// ObserveRuns observes the runs of analysis of a Rollout, by the watches or, with live, by the API server's present state. The error is for
 // [apiclient.IsGone], or passes by itself.
 func (a *AnalysisClient) ObserveRuns(ctx context.Context, name types.NamespacedName, live bool) (*AnalysisView, error) {
 	o := &observation{client: a.client, snapshot: &Snapshot{}, namespace: name.Namespace}
@@ -156,8 +156,8 @@ func (a *AnalysisClient) readRuns(ctx context.Context, o *observation, v *Analys
 	return nil
 }
 
-// TrackView says that whoever measures is done with a Rollout for now. From then on moved of [AnalysisClient.Start] is told when it, or a template
-// of it, is no longer as the view has it.
+// TrackView ends the analyzer's work on a Rollout for now. From then on, moved of [AnalysisClient.Start] is called when the Rollout, or a template
+// of it, differs from the view.
 func (a *AnalysisClient) TrackView(v *AnalysisView) {
 	name := v.snapshot.rolloutKey()
 	known := map[trackedItem]itemVersion{itemOf(rolloutItem, v.Rollout): {fingerprint: fingerprintOf(v.Rollout)}}

@@ -238,8 +238,7 @@ func exactDeleteOptions(object metav1.Object, policy metav1.DeletionPropagation)
 	}
 }
 
-// afterDeletion is what is left of an object after its deletion: nothing, unless a finalizer holds it, or the object itself stays until
-// all that it owns has gone.
+// afterDeletion returns the state of an object after its deletion: nil, unless a finalizer keeps it, or it stays until all its dependents are gone.
 func afterDeletion[T cache.Object](m *cache.Overlay[T], o T, lingers bool) T {
 	lingers = lingers || len(o.GetFinalizers()) > 0
 	m.MarkDeleted(o.GetUID(), lingers)

@@ -247,7 +247,7 @@ func TestAStepThatTheDefinitionOfTheKindDoesNotKnowChangesNothing(t *testing.T) 
 	}
 }
 
-// What a script is told of the world, it is told as it is now.
+// A script gets the present state of the world.
 func TestAScriptIsToldOfPortsServicesAndRevisions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

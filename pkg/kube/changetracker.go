@@ -182,8 +182,8 @@ func (c *Client) TrackSnapshot(s *Snapshot) {
 	c.changes.putVersions(s.rolloutKey(), s.itemVersions())
 }
 
-// IsSuperseded reports whether another executor has committed since the last run of the Rollout here, and that run is so long ago that
-// the watches have shown whatever it came too soon for.
+// IsSuperseded reports whether another executor has committed since the last run of the Rollout in this process, and that run was so long ago that
+// the watches have shown every change that it missed.
 func (c *Client) IsSuperseded(name types.NamespacedName) bool {
 	last, remembered := c.changes.lastRunEnd(name)
 	r, known := c.informers.rollouts.GetObject(name)
@@ -253,7 +253,7 @@ func (s *Snapshot) itemVersions() map[trackedItem]itemVersion {
 	return all
 }
 
-// replicaSetsOf are the ReplicaSets of a Deployment, given as <namespace>/<name>. A live list has those of others as well.
+// replicaSetsOf returns the ReplicaSets of a Deployment, given as <namespace>/<name>. A live list has ReplicaSets of other owners as well.
 func (s *Snapshot) replicaSetsOf(owner string) []*appsv1.ReplicaSet {
 	return slices.DeleteFunc(slices.Clone(s.replicaSets), func(set *appsv1.ReplicaSet) bool { return cache.OwnerKey(set) != owner })
 }
@@ -296,7 +296,7 @@ func (c *Client) currentFingerprint(it trackedItem, since string) (now string, o
 	return "", false
 }
 
-// fingerprintOf tells apart the states of an object; "" is none.
+// fingerprintOf tells the states of an object apart; "" means that it does not exist.
 func fingerprintOf[T cache.Object](o T) string {
 	var none T
 	if o == none {

@@ -62,20 +62,20 @@ func (c *Client) ConfirmDecision(ctx context.Context, s *Snapshot, d rollout.Dec
 	return moved, nil
 }
 
-// decisionDependsOn are the parts of the world that must be as they were seen for a decision to be right. Nothing but the status stands
-// on what is only shown.
+// decisionDependsOn returns the parts of the world that must be as observed for a decision to be right. Fields that are only shown affect the status
+// alone.
 func (s *Snapshot) decisionDependsOn(d rollout.Decision) partSet {
 	on := s.transitionDependsOn(d)
 	for _, action := range d.Actions {
 		on = on.union(s.actionDependsOn(action, d))
 	}
-	if s.object.isPresent() && s.object.idleState != nil && (len(d.Actions) > 0 || on[partWorkload]) { // of which only its last state is known
+	if s.object.isPresent() && s.object.idleState != nil && (len(d.Actions) > 0 || on[partWorkload]) { // only its last state is known
 		on[partReplicaSets] = true
 	}
 	return on
 }
 
-// transitionDependsOn is about transitions: a release that begins or gets through what is checked before it, and one that is turned aside.
+// transitionDependsOn returns the parts that transitions depend on: the begin of a release, the end of its first checks, and its interruption.
 func (s *Snapshot) transitionDependsOn(d rollout.Decision) partSet {
 	var epoch int64
 	var reason string
@@ -120,7 +120,7 @@ func (s *Snapshot) actionDependsOn(action rollout.Action, d rollout.Decision) pa
 	case rollout.DeleteRevision: // whose pods must not be wanted, in a workload that comes back in another version
 		return base.union(partsOf(partReplicaSets))
 	case rollout.ApplyRoute: // to pods that must be ready
-		if a.Step < 0 { // those of the stable version
+		if a.Step < 0 { // the pods of the stable version
 			return base.union(partsOf(partReplicaSets))
 		}
 		base[partReplicaSets], base[partPolicies] = s.spec.ConstantCapacity, s.routeDependsOnPolicies(a)
@@ -144,7 +144,7 @@ func (s *Snapshot) actionDependsOn(action rollout.Action, d rollout.Decision) pa
 			return base.union(partsOf(partCanary))
 		}
 		return base
-	case rollout.UnpinService: // to all pods, none of which may be unwanted
+	case rollout.UnpinService: // to all pods; no pod may be unwanted
 		if d.Status.Sluice.FinaliseReason == api.FinaliseSuccess {
 			return base
 		}
@@ -156,7 +156,7 @@ func (s *Snapshot) actionDependsOn(action rollout.Action, d rollout.Decision) pa
 	case rollout.DeleteCanaryService: // nor may a copy of a policy be attached to it
 		return base.union(partsOf(partRoutes, partPolicies))
 	}
-	return allParts() // what is new here is safe, and what ends all is rare
+	return allParts() // a new action is safe this way, and the last ones are rare
 }
 
 // confirmedParts are the parts that need no confirmation.

@@ -28,7 +28,7 @@ func (s *Snapshot) readyEndpoints(slices []*discoveryv1.EndpointSlice) int32 {
 	return int32(len(ready))
 }
 
-// newPodMatcher tells which pods are of the new version: those of a ReplicaSet by their names, others one by one.
+// newPodMatcher recognizes the pods of the new version: pods of a ReplicaSet by their names, others one by one.
 func (s *Snapshot) newPodMatcher() func(*corev1.ObjectReference) bool {
 	if s.object.isPresent() {
 		known := map[types.UID]bool{}
@@ -42,7 +42,7 @@ func (s *Snapshot) newPodMatcher() func(*corev1.ObjectReference) bool {
 	return func(pod *corev1.ObjectReference) bool { return set != "" && strings.HasPrefix(pod.Name, pods) }
 }
 
-// newReplicaSetName is the name of the ReplicaSet that makes the new pods, "" while there is none.
+// newReplicaSetName is the name of the ReplicaSet that creates the new pods, "" if it does not exist.
 func (s *Snapshot) newReplicaSetName() string {
 	if s.spec.Style == rollout.StyleCanary {
 		if s.Seen.Canary == nil || s.Seen.Canary.Hash == "" {

@@ -22,7 +22,7 @@ import (
 	"sluice.dev/sluice/pkg/kube/apiclient"
 )
 
-// What the API server takes of an Event.
+// Limits of the API server for an Event.
 const (
 	maxNote   = 1024
 	maxReason = 128
@@ -31,9 +31,9 @@ const (
 // maxEventWrites is how many Events are written at once; who records one more waits.
 const maxEventWrites = 16
 
-// RecordEvent leaves a Kubernetes Event on the Rollout. The same words again in one release count up the Event that is there already,
-// whichever executor wrote it: its name comes from what it says. It is written beside the run, which an Event is not worth
-// waiting for, nor failing: errors are logged only.
+// RecordEvent records a Kubernetes Event on the Rollout. The same text again in one release increases the count of the first Event, also if another
+// executor wrote it: its name is derived from its text. The client writes it in parallel with the run, which neither waits for it nor fails with it:
+// it only logs errors.
 func (c *Client) RecordEvent(s *Snapshot, warning bool, reason, message string) {
 	event := eventOnRollout(s.rollout, warning, reason, message)
 	c.eventWrites.Go(func() error {
@@ -42,8 +42,8 @@ func (c *Client) RecordEvent(s *Snapshot, warning bool, reason, message string) 
 	})
 }
 
-// RecordOnKey is [Client.RecordEvent] for a Rollout of which there is no snapshot, as when no run of it comes that far. On one that does
-// not exist nothing is recorded.
+// RecordOnKey is [Client.RecordEvent] for a Rollout without a snapshot, because no run of it comes that far. It records nothing on a Rollout that
+// does not exist.
 func (c *Client) RecordOnKey(key types.NamespacedName, warning bool, reason, message string) {
 	c.eventWrites.Go(func() error {
 		r, err := c.getRollout(context.Background(), key)

@@ -10,8 +10,8 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// fenceDuration is for how long after a look at the world something may still be made, or pods deleted. It is shorter than what is left of a lease that was
-// not renewed.
+// fenceDuration is how long after an observation the client may still create an object or delete pods. It is shorter than the remaining time of a
+// lease that was not renewed.
 const fenceDuration = 2 * time.Second
 
 // errLeaseOver ends a run when another executor may have its lease. A fresh look would not help this run: the other executor may make the canary and
@@ -59,8 +59,8 @@ func needsFence(action rollout.Action) bool {
 // fenceClosed reports whether the fence of a look that began at sure has closed.
 func fenceClosed(sure, now time.Time) bool { return now.Sub(sure) > fenceDuration }
 
-// withFenceDeadline returns a context for a request without a precondition that would stop it: one that creates an object, deletes a pod, or routes for whoever
-// asks a TrafficRouting. The client sends the request while the fence is open and the caller holds its lease, or never.
+// withFenceDeadline returns a context for a request without a precondition that would stop it: a request that creates an object, deletes a pod, or
+// routes for a Rollout that claims a TrafficRouting. The client sends the request while the fence is open and the caller holds its lease, or never.
 func withFenceDeadline(ctx context.Context, sure time.Time) (context.Context, context.CancelFunc) {
 	by := sure.Add(fenceDuration)
 	if until, leased := leaseOf(ctx); leased && until.Before(by) {

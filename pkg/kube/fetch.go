@@ -36,7 +36,7 @@ func (c *Client) ReadCounts() (watched, live int64) {
 	return c.readCounts.watched.Load(), c.readCounts.live.Load()
 }
 
-// objectQuery is a question for one object, nil when there is none.
+// objectQuery is a query for one object; the result is nil if it does not exist.
 type objectQuery[T cache.Object] struct {
 	overlay *cache.Overlay[T]
 	name    types.NamespacedName

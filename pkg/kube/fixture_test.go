@@ -50,7 +50,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// clientAs is a client with the rights of a user. Those of the executor are the shipped ones.
+// clientAs is a client with the rights of a user. The executor's user has the shipped rights.
 func (w *world) clientAs(user string) *kube.Client {
 	w.t.Helper()
 	cfg := rest.CopyConfig(plane.Config)
@@ -166,7 +166,7 @@ func (w *world) drive(name string, until rollout.State) *kube.Snapshot {
 	return nil
 }
 
-// outdated is what asks for another look: something has changed since, or the machine was too slow for what is made by a look.
+// outdated reports whether an error asks for another observation: the object has changed since, or the machine was too slow for the fence.
 func outdated(err error) bool {
 	return apiclient.IsConflict(err) || errors.Is(err, context.DeadlineExceeded)
 }

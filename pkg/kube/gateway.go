@@ -36,11 +36,12 @@ type gateway struct {
 	storedIn     string
 	renderScript traffic.Script
 	scriptHash   string            // hash of the script's text
-	scriptStatus *api.ScriptStatus // what is said of the script; nil when there is none
+	scriptStatus *api.ScriptStatus // the status of the script; nil without one
 	referenced   bool              // the object defines what others route to
 	rolloutUID   string            // of the Rollout
-	// childKinds are the kinds of objects that the script may make beside this one, makes the resources that the API server serves them and policies as, and
-	// others all objects of them that are in the namespace; ingress is the script of an Ingress's class, orders the numbers that what is made needs.
+	// childKinds are the kinds of objects that the script may create for this one. childResources are the resources of these kinds and of copied
+	// policies, and namespaceObjects all objects of them in the namespace. ingressScript is the script of an Ingress's class, orders the numbers that
+	// created objects need.
 	childKinds       []script.GroupVersionKind
 	childResources   map[apiclient.Kind]schema.GroupVersionResource
 	namespaceObjects []*unstructured.Unstructured
@@ -56,7 +57,7 @@ type gateway struct {
 	surroundings              traffic.ScriptContext
 	needsFeatures, needsClass bool
 	readKinds                 []script.Reads
-	// backendKinds are kinds other than Service that the object may lead to; absent are those of canaries that somebody has to make before it does.
+	// backendKinds are kinds other than Service that the object may route to; absentBackends are missing ones of canaries, which a user has to create.
 	backendKinds   []script.GroupVersionKind
 	absentBackends []traffic.MissingBackend
 	// stickyEffect tells what a step with a share does to sticky sessions.
@@ -207,7 +208,7 @@ func (c *Client) applyRoute(ctx context.Context, g *gateway, a rollout.ApplyRout
 		return refusedRoute(a, a.Object, err)
 	}
 	if g.plan.ReferencesChildren(a.Step) {
-		// Nobody who ends the release sees that the object is about to name what goes with it.
+		// A run that ends the release does not see that the object is about to reference the objects that go.
 		if g.route.Steps[a.Step].ChildrenMissing {
 			return apiclient.StaleAction(a)
 		}
@@ -275,9 +276,9 @@ func (c *Client) writeRestored(ctx context.Context, g *gateway, a rollout.Restor
 	return c.restoreStored(ctx, g, a, restored)
 }
 
-// writeRoute updates the object. The digest of what the API server keeps of it goes along, so that later an edit by somebody else
-// can be told from the server's own doing. Validation is strict for a step: of a match that an older definition of the kind does not know, the
-// API server would leave nothing, and all requests would reach the canary. What is given back must always be taken.
+// writeRoute updates the object. It also writes the digest of the stored content, so that a later run can tell an edit of another client from the
+// API server's own changes. Validation is strict for a step: from a match that an older definition of the kind does not know, the API server would
+// drop everything, and all requests would reach the canary. The API server must always accept a restored object.
 func (c *Client) writeRoute(ctx context.Context, g *gateway, a rollout.Action, desired *unstructured.Unstructured) error {
 	validation := metav1.FieldValidationIgnore
 	if _, step := a.(rollout.ApplyRoute); step {
@@ -348,8 +349,8 @@ func (c *Client) predictedDigest(ctx context.Context, g *gateway, desired *unstr
 	return kept, nil
 }
 
-// restampRoute mends the record on an object of which the API server kept something else than foreseen. After a crash before that,
-// the difference counts as an edit by somebody else: it is kept with their version.
+// restampRoute corrects the record on an object if the API server stored another content than expected. After a crash before that, the difference
+// counts as an edit of another client: it becomes part of that client's version.
 func (c *Client) restampRoute(ctx context.Context, g *gateway, live, desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	c.shapes.markUnreliable(g.resource)
 	next := live.DeepCopy()

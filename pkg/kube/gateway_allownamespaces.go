@@ -12,12 +12,12 @@ import (
 	"sluice.dev/sluice/pkg/traffic"
 )
 
-// This file is about gateway objects that belong to no namespace: whoever may write Rollouts in one namespace must not shape what all
-// others route by, unless the owner of the object says so.
+// This file is about cluster-scoped gateway objects: a user who may write Rollouts in one namespace must not change the routes of all others, unless
+// the owner of the object allows it.
 
-// namespaceProblem is why a namespace may not route through an object that belongs to none, nil when it may. A release that is on the object is
-// held where it is: it may be given back, and what is seen is what a write stands on, so that none raises its share after the owner
-// has said no.
+// namespaceProblem is the reason why a namespace may not route through a cluster-scoped object, nil if it may. A release that is on the object is
+// held where it is, and may be restored. A write depends on the observed annotation, so no write raises a share after the owner has withdrawn the
+// permission.
 func (o *observation) namespaceProblem(g *gateway, live *unstructured.Unstructured) *rollout.Problem {
 	if live == nil || g.access.Namespace != "" || allowsNamespace(live, o.namespace) {
 		return nil

@@ -13,7 +13,7 @@ import (
 // backend is what one entry of the routing routes to.
 type backend struct {
 	routing        rollout.Routing
-	stable, canary *corev1.Service // nil: there is none
+	stable, canary *corev1.Service // nil if it does not exist
 	// canaryEndpoints and stableEndpoints are the EndpointSlices of the two Services.
 	canaryEndpoints, stableEndpoints endpointSlices
 	// liveParts are the parts of it that were read from the API server, or answered by it to a write.

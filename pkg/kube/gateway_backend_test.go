@@ -124,7 +124,8 @@ func TestServicesAreFoundByEitherName(t *testing.T) {
 	}
 }
 
-// The policies of a Service are copied beside the first object that leads to it and is written: a DestinationRule that a Rollout names stays as it is.
+// The executor copies the policies of a Service with the first object that routes to it and that the release writes: a DestinationRule that a
+// Rollout names stays as it is.
 func TestTheFirstGatewayObjectCarriesThePoliciesOfAService(t *testing.T) {
 	t.Parallel()
 	s := twoBackends()

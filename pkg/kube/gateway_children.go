@@ -18,7 +18,7 @@ import (
 	"sluice.dev/sluice/pkg/traffic"
 )
 
-// This file reads and writes the objects that scripts make beside gateway objects.
+// This file reads and writes the objects that scripts create for gateway objects.
 
 // readChildren reads, for each gateway object whose script may make others, all objects of those kinds in the namespace.
 func (o *observation) readChildren(ctx context.Context) error {
@@ -95,7 +95,7 @@ func (g *gateway) childAccess(verb string, gvr schema.GroupVersionResource, u *u
 	return apiclient.Access{Verb: verb, Group: gvr.Group, Resource: gvr.Resource, Namespace: g.access.Namespace, Name: u.GetName(), Route: g.ref, Child: true}
 }
 
-// applyChildren creates or updates objects beside the gateway object. What is created is so while the look at the world is recent, or never.
+// applyChildren creates or updates the objects of the gateway object. It creates an object while the observation is recent, or never.
 func (c *Client) applyChildren(ctx context.Context, g *gateway, a rollout.Action, sure time.Time, all []*unstructured.Unstructured) error {
 	all, err := c.assignNumbers(ctx, g, a, all)
 	if err != nil {
@@ -137,7 +137,7 @@ func updateChild(ctx context.Context, client dynamic.ResourceInterface, u *unstr
 	})
 }
 
-// replaceChild puts an object, nil for none, in the place of one beside the gateway object.
+// replaceChild replaces an object of the gateway object in the snapshot; nil removes it.
 func (g *gateway) replaceChild(was, is *unstructured.Unstructured) {
 	same := func(o *unstructured.Unstructured) bool { return o.GetUID() == was.GetUID() }
 	g.namespaceObjects, g.policies = slices.DeleteFunc(slices.Clone(g.namespaceObjects), same), slices.DeleteFunc(slices.Clone(g.policies), same)
@@ -146,8 +146,8 @@ func (g *gateway) replaceChild(was, is *unstructured.Unstructured) {
 	}
 }
 
-// deleteChildren deletes objects that were made beside the gateway object, as they were seen, and gives their numbers back first: nobody
-// takes a number that an object still has.
+// deleteChildren deletes objects that were created for the gateway object, in the observed state, and returns their numbers after that: no object
+// may take a number that another one still has.
 func (c *Client) deleteChildren(ctx context.Context, g *gateway, a rollout.Action, all []*unstructured.Unstructured) error {
 	if err := c.freeNumbers(ctx, g, a, all); err != nil {
 		return err
@@ -171,7 +171,7 @@ func (c *Client) deleteChildren(ctx context.Context, g *gateway, a rollout.Actio
 	return nil
 }
 
-// children are the objects that the release made beside the gateway object.
+// children are the objects that the release created for the gateway object.
 func (g *gateway) children() []*unstructured.Unstructured {
 	if g.plan == nil {
 		return nil

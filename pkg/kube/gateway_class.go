@@ -41,8 +41,8 @@ func (o *observation) readClasses(ctx context.Context) error {
 	return nil
 }
 
-// readClass reads the IngressClass of that name; of the name "" it reads the default class of the cluster. A watch may answer, for nobody can
-// change the controller of an IngressClass without deleting it.
+// readClass reads the IngressClass of that name; for the name "" it reads the default class of the cluster. A watch may answer, because the
+// controller of an IngressClass cannot change without a deletion.
 func (o *observation) readClass(ctx context.Context, name string) (*script.IngressClass, error) {
 	class := &script.IngressClass{Name: name}
 	found, err := o.resolveKind(ctx, ingressClasses())

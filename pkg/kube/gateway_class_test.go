@@ -20,8 +20,8 @@ kind: Ingress
 metadata: {name: web}
 spec: {rules: [{host: web.example.com, http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: web, port: {number: 80}}}}]}}]}`
 
-// The class of an Ingress may be the default one of the cluster, or stand in the annotation from before spec.ingressClassName. While another controller
-// serves that class, nothing of a release is made. The test runs alone, because a default class is that of all namespaces.
+// The class of an Ingress may be the default one of the cluster, or the value of the annotation from before spec.ingressClassName. While another
+// controller serves that class, the executor creates nothing for a release. The test runs alone, because a default class affects all namespaces.
 func TestAnIngressWithoutAClassNameIsReleasedByItsControllerOnly(t *testing.T) {
 	for name, c := range map[string]struct {
 		// ingress and class are the metadata of the Ingress and of its class.

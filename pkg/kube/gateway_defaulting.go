@@ -11,10 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// specShapes knows of which specs the API server keeps every field and to which it adds none, by resource. Defaulting and pruning look at
-// which fields an object in a spec has, and not at their values; so a spec all of whose objects have been seen in specs that
-// the API server kept is kept as well. Where that turned out to be wrong once, as by a webhook that looks at values, it is
-// never relied on again.
+// specShapes knows the specs that the API server stores without adding or dropping a field, by resource. Defaulting and pruning depend on the fields
+// of an object in a spec, and not on their values. So the API server also stores a spec unchanged if all its objects have the shapes of objects in
+// such specs. If this was wrong once, as with a webhook that reads values, the client never relies on it again for that resource.
 type specShapes struct {
 	mu         sync.Mutex
 	kept       map[schema.GroupVersionResource]map[string]bool
@@ -61,7 +60,7 @@ func (s *specShapes) markUnreliable(of schema.GroupVersionResource) {
 	delete(s.kept, of)
 }
 
-// shapesOf are the shapes of all objects inside a spec: where they stand, and which fields of which types they have.
+// shapesOf returns the shapes of all objects inside a spec: their paths, and the names and types of their fields.
 func shapesOf(o *unstructured.Unstructured) map[string]bool {
 	found := map[string]bool{}
 	addShapes(found, "", o.Object["spec"])

@@ -155,7 +155,7 @@ func (o *observation) fetchIfReadable(ctx context.Context, of apiclient.Kind, na
 	return u, err
 }
 
-// fetchDependency reads an object that a route depends on; nil when there is none.
+// fetchDependency reads an object that a route depends on; nil if it does not exist.
 func (o *observation) fetchDependency(ctx context.Context, of apiclient.Kind, name types.NamespacedName) (*unstructured.Unstructured, error) {
 	found, err := o.resolveKind(ctx, of)
 	if apiclient.IsUnservedKind(err) {

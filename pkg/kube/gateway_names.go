@@ -44,7 +44,7 @@ func (o *observation) checkCopies() {
 	}
 }
 
-// checkServiceName says what is wrong with the name of a canary Service.
+// checkServiceName returns the error in the name of a canary Service.
 func checkServiceName(name string) error {
 	if len(name) <= maxServiceName {
 		return nil

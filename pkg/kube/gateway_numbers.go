@@ -23,9 +23,9 @@ import (
 	"sluice.dev/sluice/pkg/traffic"
 )
 
-// This file gives numbers to objects of a class, such as the order of Ingresses behind one load balancer: no two get the same, whoever asks
-// at the same time. A ConfigMap for each class, written with a precondition, says who has which; the numbers that objects bear by
-// themselves count as well.
+// This file allocates numbers to objects of a class, such as the order of Ingresses behind one load balancer: no two objects get the same number,
+// also when several executors allocate at once. A ConfigMap for each class, written with a precondition, records the holder of each number. Numbers
+// that the objects have by themselves count as well.
 
 const (
 	// numbersPrefix is how the ConfigMaps begin, in the namespace of Sluice.
@@ -68,8 +68,8 @@ func (c *Client) assignNumbers(ctx context.Context, g *gateway, a rollout.Action
 	return numbered, nil
 }
 
-// takeNumber takes the greatest number in a range that nobody has: the object comes directly before the one that it was made beside, and after
-// all that come before that.
+// takeNumber takes the greatest free number in a range: the object comes directly before the one that it was created for, and after all that come
+// before that.
 func (c *Client) takeNumber(ctx context.Context, g *gateway, a rollout.Action, u *unstructured.Unstructured, annotation string, within traffic.Range) (int, error) {
 	class := ingressClassOf(u)
 	gvr, _, err := c.childResource(ctx, g, u)
@@ -186,7 +186,7 @@ func (c *Client) changeNumbers(ctx context.Context, g *gateway, a rollout.Action
 	return apiclient.ActionError(a, apiclient.Access{Verb: "update", Resource: "configmaps", Namespace: api.Namespace, Name: name}, err)
 }
 
-// decodeNumbers reads who has which number. What is none is left out: it says nothing.
+// decodeNumbers reads the holder of each number. It leaves out entries that are not numbers.
 func decodeNumbers(cm *corev1.ConfigMap) map[int]numberHolder {
 	held := map[int]numberHolder{}
 	for key, text := range cm.Data {

@@ -18,13 +18,13 @@ import (
 	"sluice.dev/sluice/pkg/traffic"
 )
 
-// This file keeps originals that are too large for the annotation of a gateway object in ControllerRevisions, which the object owns, in its
-// namespace; those of objects that belong to none in the namespace of Sluice. One is created before the object names it, and deleted while
-// the object still does: after a crash at any point, what is left is seen and removed.
+// This file keeps originals that are too large for the annotation of a gateway object. It stores them in ControllerRevisions that the object owns,
+// in its namespace, or in the namespace of Sluice if the object is cluster-scoped. The client creates a ControllerRevision before the object names
+// it, and deletes it while the object still names it. So a later run sees and deletes it after a crash at any point.
 
 const revisions = "controllerrevisions"
 
-// storeGateway takes in a gateway object, with its original where that is stored apart. That one is read beside what the caller goes on to do, which must
+// storeGateway records a gateway object, with its original if that is stored apart. It reads the original in parallel with the caller, which must
 // not use g.live until all reads have ended.
 func (o *observation) storeGateway(ctx context.Context, g *gateway, live *unstructured.Unstructured) {
 	g.live, g.storedIn = live, ""
@@ -81,7 +81,7 @@ func (c *Client) storeOriginal(ctx context.Context, g *gateway, a rollout.Action
 	return c.checkStored(ctx, g, a, stored)
 }
 
-// checkStored refuses to rely on an object that bears the name of an original and is none.
+// checkStored refuses to rely on an object that has the name of an original and is something else.
 func (c *Client) checkStored(ctx context.Context, g *gateway, a rollout.Action, stored *traffic.Stored) error {
 	on := g.revisionAccess("get", stored.Name)
 	there, err := apiclient.WithDeadline(ctx, func(ctx context.Context) (*appsv1.ControllerRevision, error) {
@@ -111,7 +111,7 @@ func (c *Client) restoreStored(ctx context.Context, g *gateway, a rollout.Action
 	return c.writeRoute(ctx, g, a, restored)
 }
 
-// dropOriginals deletes whatever originals of the object are stored, those of a write that was cut short included.
+// dropOriginals deletes all stored originals of the object, also those of an interrupted write.
 func (c *Client) dropOriginals(ctx context.Context, g *gateway, a rollout.Action) error {
 	on := g.revisionAccess("list", "")
 	client := c.apps.ControllerRevisions(on.Namespace)

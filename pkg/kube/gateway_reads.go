@@ -35,8 +35,8 @@ type read struct {
 	types.NamespacedName
 }
 
-// readNamedBy reads what an object names, and what that names in turn. seen is what was looked for already: each object is read once, and objects may name each
-// other. What an executor made beside gateway objects is no owner's word, and left out.
+// readNamedBy reads the objects that an object names, and the objects that those name in turn. seen are the objects that were read already: each is
+// read once, and objects may name each other. It leaves out objects that an executor created for gateway objects, because no owner wrote them.
 func (o *observation) readNamedBy(ctx context.Context, g *gateway, by *unstructured.Unstructured, seen map[read]bool) error {
 	for _, of := range g.readKinds {
 		of = of.For(g.ref.APIVersion)
@@ -62,7 +62,8 @@ func (o *observation) readNamedBy(ctx context.Context, g *gateway, by *unstructu
 	return nil
 }
 
-// asRead is the part of an object that a script reads: all but status, labels and annotations; and the stable Services by which the release routes on it itself.
+// asRead is the part of an object that a script reads: all but status, labels and annotations; and the stable Services that the release itself
+// routes through on it.
 func (o *observation) asRead(u *unstructured.Unstructured) map[string]any {
 	object := script.AboutObject(u.Object)
 	object["spec"] = u.Object["spec"]

@@ -39,7 +39,7 @@ func (s *Snapshot) releaseFor(g *gateway) traffic.Release {
 	return rel
 }
 
-// serviceTerms are those of one entry of the routing, with what the script of the object wants to be told.
+// serviceTerms are the terms of one entry of the routing, with the facts that the script of the object asks for.
 func (s *Snapshot) serviceTerms(g *gateway, entry int) traffic.Terms {
 	routing := s.spec.Routing[entry]
 	terms := traffic.Terms{Rules: routing.AllowedRules(g.ref), Tag: routing.Tag}

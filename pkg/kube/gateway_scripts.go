@@ -13,8 +13,7 @@ import (
 	"sluice.dev/sluice/pkg/traffic"
 )
 
-// findScripts gives each gateway object the script of its kind. A script that is there and broken refuses every step with what is
-// wrong with it; one that is not there at all is a problem.
+// findScripts finds the script of each gateway object's kind. A broken script refuses every step with its error; a missing script is a problem.
 func (o *observation) findScripts() {
 	s := o.snapshot
 	s.unroutable = nil

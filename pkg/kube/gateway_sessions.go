@@ -12,7 +12,8 @@ import (
 	"sluice.dev/sluice/pkg/traffic"
 )
 
-// stickySessionProblem is the problem that a gateway keeps users with one pod, and a step with a share sends these users to both versions; nil if there is none.
+// stickySessionProblem is the problem that a gateway keeps users with one pod, and a step with a share sends these users to both versions; nil
+// without such a gateway.
 func (s *Snapshot) stickySessionProblem() *rollout.Problem {
 	shares := func(step rollout.Step) bool { return step.Weight != nil && *step.Weight > 0 && *step.Weight < 100 }
 	if !slices.ContainsFunc(s.spec.Steps, shares) {

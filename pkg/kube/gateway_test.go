@@ -127,7 +127,8 @@ func TestAProblemOfAWriteNamesItsRoute(t *testing.T) {
 	}
 }
 
-// What may stand beside an object is part of what a rendering is made of, and so is what its Gateway supports, of a script that makes objects too.
+// The objects that a script may create are part of the input of a rendering, and so are the features of the object's Gateway, also for a script that
+// creates objects.
 func TestALookKnowsWhatStandsBesideTheObjectAndWhatItsGatewaySupports(t *testing.T) {
 	t.Parallel()
 	var asked []script.Input
@@ -174,7 +175,7 @@ func TestALookKnowsWhatStandsBesideTheObjectAndWhatItsGatewaySupports(t *testing
 	}
 }
 
-// Who grants a kind of which objects are made beside others is told all that needs.
+// The message about a forbidden kind of created objects lists all rights that the executor needs.
 func TestWhatMayNotBeMadeIsToldWithAllThatMakingTakes(t *testing.T) {
 	t.Parallel()
 	err := apierrors.NewForbidden(schema.GroupResource{Group: "example.com", Resource: "lanes"}, "web",

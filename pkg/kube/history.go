@@ -44,8 +44,8 @@ func historyRequest(r *rest.Request, namespace, name string) *rest.Request {
 	return r.AbsPath(path...).Param("fieldManager", api.FieldManager)
 }
 
-// GetHistory reads the record of a Rollout's release; [IsHistoryNotFound] when there is none. What is left of another Rollout of that name
-// is taken away.
+// GetHistory reads the record of a Rollout's release; [IsHistoryNotFound] if it does not exist. It deletes the record of another Rollout of that
+// name.
 func (c *Client) GetHistory(ctx context.Context, of HistoryObjects, epoch int64) (*api.RolloutHistory, error) {
 	on := of.accessTo("get", epoch)
 	h, err := apiclient.WithDeadline(ctx, func(ctx context.Context) (*api.RolloutHistory, error) {
@@ -68,8 +68,8 @@ func (c *Client) GetHistory(ctx context.Context, of HistoryObjects, epoch int64)
 	return nil, fmt.Errorf("read %s %s/%s: %w", on.Resource, on.Namespace, on.Name, errHistoryNotFound)
 }
 
-// CreateHistory makes the record of a Rollout's release, with what was involved in it. It answers a record that exists already with
-// an error for [IsHistoryAlreadyExists].
+// CreateHistory creates the record of a Rollout's release, with the objects of the release in it. For an existing record it returns an error for
+// [IsHistoryAlreadyExists].
 func (c *Client) CreateHistory(ctx context.Context, of HistoryObjects, status api.RolloutHistoryStatus) (*api.RolloutHistory, error) {
 	on := of.accessTo("create", status.Epoch)
 	body, err := json.Marshal(of.buildRecord(status)) // the client encodes everything as v1beta1

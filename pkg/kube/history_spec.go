@@ -63,8 +63,8 @@ func (i HistoryObjects) releaseID(epoch int64) string {
 	}
 }
 
-// buildSpec holds the specs as their owners wrote them: without what holds the workload, narrows the Service and routes to the canary. What is
-// too large is left out, the largest first; the sentence says so.
+// buildSpec holds the specs as their owners wrote them: without the fields that hold the workload, narrow the Service and route to the canary. It
+// leaves out specs that are too large, the largest first; the sentence says so.
 func (i HistoryObjects) buildSpec() (spec api.RolloutHistorySpec, leftOut string) {
 	spec.Rollout.ObjectRecord = api.ObjectRecord{Name: i.rollout.Name, Data: rawExtension(i.rollout.Spec)}
 	spec.Workload = api.KindRecord{APIVersion: i.workload.APIVersion, Kind: i.workload.Kind, ObjectRecord: api.ObjectRecord{Name: i.workload.Name}}

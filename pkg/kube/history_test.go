@@ -124,7 +124,7 @@ func TestARecordIsWrittenOnlyAsItWasSeen(t *testing.T) {
 	}
 }
 
-// A Rollout that was made again counts its releases anew, and finds what is left of the one before.
+// A Rollout that was created again counts its releases from 1, and finds the records of the earlier one.
 func TestARecordOfAFormerRolloutMakesPlace(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

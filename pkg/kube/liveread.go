@@ -9,8 +9,8 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// liveReadInterval is for how long a release is looked at through watches alone. A watch that has kept something back says nothing more of
-// it, also when it is begun anew, and the release would wait for ever: the next resync looks at the API server.
+// liveReadInterval is how long an executor observes a release through watches alone. A watch that has dropped a change never shows it, even after it
+// begins again, and the release would wait for ever; so the next resync reads from the API server.
 const liveReadInterval = 30 * time.Second
 
 // liveReads remember when each release under way was last looked at live.

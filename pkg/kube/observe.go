@@ -26,9 +26,9 @@ import (
 	"sluice.dev/sluice/pkg/script"
 )
 
-// Observe sees everything that the next step of a Rollout depends on, as far as possible in what the watches of [Client.Start] have
-// shown: that may be late, so that [Client.ConfirmDecision] comes before acting. What a person must mend comes as problems in the snapshot;
-// an error is for [apiclient.IsGone], or passes by itself and calls for another try.
+// Observe reads everything that the next step of a Rollout depends on, as far as possible from the watches of [Client.Start]. They may be late, so
+// [Client.ConfirmDecision] must follow before an action. Problems that a person must fix are in the snapshot. An error is for [apiclient.IsGone], or
+// passes by itself and calls for another try.
 func (c *Client) Observe(ctx context.Context, key types.NamespacedName) (*Snapshot, error) {
 	c.changes.putVersions(key, nil)
 	if c.liveReads.isDue(key, c.isReleasing(key), time.Now()) {
@@ -37,7 +37,7 @@ func (c *Client) Observe(ctx context.Context, key types.NamespacedName) (*Snapsh
 	return c.observeFrom(ctx, key, fromWatch)
 }
 
-// ObserveLive is Observe with everything read from the API server: for an answer that must not be about what was a moment ago.
+// ObserveLive is Observe with all reads from the API server: for an answer that must not be a moment old.
 func (c *Client) ObserveLive(ctx context.Context, key types.NamespacedName) (*Snapshot, error) {
 	return c.observeFrom(ctx, key, fromServer)
 }
@@ -92,7 +92,7 @@ type observation struct {
 	// dependentsRead counts what hangs on a workload that is no Deployment, as far as it has been read.
 	dependentsRead atomic.Int32
 
-	mu sync.Mutex // guards snapshot.problems and what is noted as live
+	mu sync.Mutex // guards snapshot.problems and the parts marked as live
 }
 
 func (o *observation) readAll(ctx context.Context) error {
@@ -110,7 +110,7 @@ func (o *observation) readAll(ctx context.Context) error {
 	return nil
 }
 
-// readParts reads what is wanted: first what has a name, then what hangs on that, then what hangs on ReplicaSets.
+// readParts reads the wanted parts: first objects with a known name, then their dependents, then the dependents of ReplicaSets.
 func (o *observation) readParts(ctx context.Context) error {
 	for _, some := range []func(context.Context){o.readByName, o.readDependents, o.readReplacedPods} {
 		group, bounded := errgroup.WithContext(ctx)
@@ -205,12 +205,12 @@ func groupOf(ref rollout.Ref) string {
 	return group
 }
 
-// sameObject reports whether two references name one object, in whatever version.
+// sameObject reports whether two references name one object, in any version.
 func sameObject(a, b rollout.Ref) bool {
 	return groupOf(a) == groupOf(b) && a.Kind == b.Kind && a.Name == b.Name
 }
 
-// startRead runs one read beside the others. A missing permission is a problem, everything else that fails an error.
+// startRead runs one read in parallel with the others. A missing permission is a problem, each other failure an error.
 func (o *observation) startRead(ctx context.Context, on apiclient.Access, call func(context.Context) error) {
 	o.reads.Go(func() error {
 		ctx, cancel := context.WithTimeout(ctx, apiclient.CallDeadline)

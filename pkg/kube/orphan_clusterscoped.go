@@ -19,12 +19,13 @@ import (
 	"sluice.dev/sluice/pkg/traffic"
 )
 
-// This file is about what a Rollout or a TrafficRouting that was removed by force has left on gateway objects that belong to no namespace.
-// While its own namespace stays it can be created again, and takes all of it back in order. When that goes as well nobody can, and what it
-// led to is gone: then it is taken off.
+// This file is about the entries that a Rollout or a TrafficRouting, removed by force, has left on cluster-scoped gateway objects. While its own
+// namespace exists, a user can create it again, and it restores all of them in order. When the namespace is gone as well, nobody can create it, and
+// its backends are gone: then the executor removes the entries.
 
-// CleanUpOrphanedRoutes takes what a Rollout, or with a kind an object of that, has left off the gateway objects of no namespace that list it, if neither
-// it nor its namespace is there any more. It reports from how many. What somebody must mend before is told by an Event on the object.
+// CleanUpOrphanedRoutes removes the entries of a deleted Rollout, or of an object of the given kind, from the cluster-scoped gateway objects that
+// list it, if neither it nor its namespace exists any more. It returns the number of changed objects. An Event on the object reports a problem that
+// a person must fix first.
 func (c *Client) CleanUpOrphanedRoutes(ctx context.Context, kind string, gone types.NamespacedName) (taken int, err error) {
 	s := &RoutingSnapshot{routing: &api.TrafficRouting{ObjectMeta: metav1.ObjectMeta{Namespace: gone.Namespace, Name: gone.Name}}}
 	if s.formerRoutes, err = c.listOrphanedRoutes(ctx, kind, gone); err != nil || len(s.formerRoutes) == 0 {
@@ -33,7 +34,7 @@ func (c *Client) CleanUpOrphanedRoutes(ctx context.Context, kind string, gone ty
 	if err := c.readRoutedObjects(ctx, s); err != nil {
 		return 0, fmt.Errorf("look at what lists %s: %w", gone, err)
 	}
-	// Whoever is there by now inherits the entry. If one comes later and writes, what is written here meets a conflict.
+	// An object that has been created again inherits the entry. If it comes later and writes, this write meets a conflict.
 	if back, err := c.isRecreated(ctx, kind, gone); back || err != nil {
 		return 0, err
 	}
@@ -71,7 +72,7 @@ func (c *Client) NamespaceActive(ctx context.Context, name string) (bool, error)
 	return ns != nil && ns.DeletionTimestamp == nil, nil
 }
 
-// isRecreated reports whether what is gone, or its namespace, is there after all.
+// isRecreated reports whether the deleted object, or its namespace, exists after all.
 func (c *Client) isRecreated(ctx context.Context, kind string, gone types.NamespacedName) (bool, error) {
 	var err error
 	if kind == "" {
@@ -85,7 +86,7 @@ func (c *Client) isRecreated(ctx context.Context, kind string, gone types.Namesp
 	return c.NamespaceActive(ctx, gone.Namespace)
 }
 
-// listOrphanedRoutes finds the gateway objects of no namespace that list what is gone.
+// listOrphanedRoutes finds the cluster-scoped gateway objects that list the deleted object.
 func (c *Client) listOrphanedRoutes(ctx context.Context, kind string, gone types.NamespacedName) (all []routedObject, err error) {
 	kinds, err := c.clusterScopedKinds(ctx)
 	if err != nil {
@@ -107,7 +108,7 @@ func (c *Client) listOrphanedRoutes(ctx context.Context, kind string, gone types
 				if rel.Kind == kind && rel.Namespace == gone.Namespace && rel.Name == gone.Name {
 					ref := rollout.Ref{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Name: u.GetName()}
 					all = append(all, routedObject{&gateway{ref: ref, renderings: c.renderings}, rel})
-					break // it takes those of the same name along
+					break // it removes the entries of the same name as well
 				}
 			}
 		}
@@ -115,11 +116,11 @@ func (c *Client) listOrphanedRoutes(ctx context.Context, kind string, gone types
 	return all, nil
 }
 
-// clusterScopedTTL is for how long the kinds of no namespace that can be routed through are known: namespaces go far more often than such kinds
-// come, and what is overlooked by then is found at the next resync.
+// clusterScopedTTL is how long the client remembers the cluster-scoped kinds that releases can route through: namespaces are deleted far more often
+// than such kinds are installed. The next resync finds an object of a kind that was missed.
 const clusterScopedTTL = 30 * time.Second
 
-// clusterScopedKinds are those of [Client.gatewayKinds] that belong to no namespace.
+// clusterScopedKinds are the cluster-scoped ones of [Client.gatewayKinds].
 func (c *Client) clusterScopedKinds(ctx context.Context) ([]apiclient.Resource, error) {
 	if known, ok := c.clusterScoped.Get(struct{}{}); ok {
 		return known.([]apiclient.Resource), nil

@@ -14,9 +14,9 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// A release that is over but for its closing work has let go of its workload. What is left of it then still bears traffic.
+// A release that is over except for its cleanup has released its workload. Its remaining objects still have traffic then.
 
-// immediate is the usual Rollout with steps that wait for nobody.
+// immediate is the usual Rollout with steps that do not wait.
 func immediate(replace ...string) string {
 	return strings.NewReplacer(append(replace, "replicas: 1, traffic: 20%", "replicas: 1, traffic: 20%, pause: {duration: 0}",
 		"replicas: 100%, traffic: 50%", "replicas: 100%, traffic: 50%, pause: {duration: 0}")...).Replace(canaryRollout)

@@ -68,8 +68,8 @@ func (c *Client) pinnedServiceInUse(ctx context.Context, made []orphanObject) (*
 	return nil, nil
 }
 
-// routeInUse finds a gateway object that lists a release of the Rollout, or names a Service that was made for one. Where a kind may not be
-// listed nobody can tell whether one names that Service.
+// routeInUse finds a gateway object that lists a release of the Rollout, or names a Service that was created for one. If a kind may not be listed,
+// one of its objects may name that Service.
 func (c *Client) routeInUse(ctx context.Context, gone types.NamespacedName, own script.ConfigMap, made []orphanObject) (*orphanUse, error) {
 	kinds, err := c.gatewayKinds(ctx, own)
 	if err != nil {
@@ -105,7 +105,7 @@ func (c *Client) routeInUse(ctx context.Context, gone types.NamespacedName, own 
 	return untold, nil
 }
 
-// possiblyInUse is about a kind that may not be listed: one of its objects may lead to a Service that was made; nil where there is none.
+// possiblyInUse is about a kind that may not be listed: one of its objects may route to a created Service; nil if no such Service exists.
 func possiblyInUse(kind schema.GroupVersionResource, made []orphanObject) *orphanUse {
 	for _, l := range made {
 		if l.resource == "Service" {
@@ -122,7 +122,7 @@ func refToService(s metav1.Object) corev1.ObjectReference {
 }
 
 func leadsToOrphan(u *unstructured.Unstructured, gone types.NamespacedName, made []orphanObject) bool {
-	// What was made beside a gateway object leads nowhere when the Service is gone that was made for it.
+	// An object that was created for a gateway object routes nowhere when the Service that was created with it is gone.
 	if u.GetLabels()[api.LabelRolloutUID] == "" && listsRelease(u, gone) {
 		return true
 	}
@@ -168,7 +168,7 @@ func (c *Client) servedIn(ctx context.Context, groups []metav1.APIGroup, of sche
 	return found, err == nil, err
 }
 
-// userScripts are those of users, as they are now.
+// userScripts are the present scripts of users.
 func (c *Client) userScripts(ctx context.Context) (script.ConfigMap, error) {
 	name := c.opts.ScriptConfigMap
 	if name.Name == "" {

@@ -28,7 +28,7 @@ func (c *Client) deleteOrphans(ctx context.Context, gone types.NamespacedName, f
 	if len(found) == 0 {
 		return nil
 	}
-	// Whatever there is now may belong to one that was made since.
+	// The present objects may belong to a Rollout that was created since.
 	if r, err := c.getRollout(ctx, gone); err == nil && r != nil || err != nil && !apiclient.IsNotFound(err) {
 		return err
 	}
@@ -80,7 +80,7 @@ func (c *Client) listOrphanObjects(ctx context.Context, gone types.NamespacedNam
 	return found, nil
 }
 
-// listOrphanChildren are the objects that were made beside gateway objects for the releases of a Rollout.
+// listOrphanChildren returns the objects that were created for gateway objects by the releases of a Rollout.
 func (c *Client) listOrphanChildren(ctx context.Context, gone types.NamespacedName, own script.ConfigMap) (found []orphanObject, err error) {
 	kinds, err := c.childKinds(ctx, own)
 	if err != nil {
@@ -92,7 +92,7 @@ func (c *Client) listOrphanChildren(ctx context.Context, gone types.NamespacedNa
 			return client.List(ctx, metav1.ListOptions{LabelSelector: api.LabelRolloutUID})
 		})
 		if apiclient.IsForbidden(err) {
-			continue // then nothing of it was ever made, or nobody here may take it away
+			continue // then no release created one, or the executor may not delete it
 		}
 		if err != nil {
 			return nil, err
@@ -108,7 +108,7 @@ func (c *Client) listOrphanChildren(ctx context.Context, gone types.NamespacedNa
 	return found, nil
 }
 
-// childKinds are the served kinds of objects that releases make beside gateway objects.
+// childKinds are the served kinds of objects that releases create for gateway objects.
 func (c *Client) childKinds(ctx context.Context, own script.ConfigMap) (all []apiclient.Resource, err error) {
 	for _, of := range c.opts.Scripts.CreatedKinds(own) {
 		made, err := apiclient.WithDeadline(ctx, func(ctx context.Context) (apiclient.Resource, error) {
@@ -131,7 +131,7 @@ func (c *Client) childKinds(ctx context.Context, own script.ConfigMap) (all []ap
 	return all, err
 }
 
-// listsRelease reports whether a gateway object, or one that was made beside it, lists a release of a Rollout.
+// listsRelease reports whether a gateway object, or one that was created for it, lists a release of a Rollout.
 func listsRelease(u *unstructured.Unstructured, of types.NamespacedName) bool {
 	return slices.ContainsFunc(traffic.ReleasesOn(u), func(r traffic.Release) bool { return r.Kind == "" && r.Namespace == of.Namespace && r.Name == of.Name })
 }

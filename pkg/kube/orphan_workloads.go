@@ -24,11 +24,11 @@ import (
 // reasonOrphaned is the reason of the Event on a workload whose Rollout was removed during its release.
 const reasonOrphaned = "ReleaseOrphaned"
 
-// CleanUpOrphanedWorkloads takes the marks of a Rollout that no longer exists off the workloads that still carry them: somebody took our finalizer off
-// by force, and without this the workload's next change would be held for ever. It reports how many there were. A workload in the
-// middle of a release stays held: the stable Service may still be pinned to pods that letting go would take away, and routes may
-// lead to a canary. Of a release that has let go of its workload all stays that still bears traffic. An Event says what to do. Where
-// there is nothing like that, what was made for releases of that Rollout goes, and autoscalers that they took off come back.
+// CleanUpOrphanedWorkloads removes the marks of a deleted Rollout from its workloads. A user removed the finalizer by force, and with the marks the
+// next change of a workload would be held for ever. It returns the number of workloads. A workload in the middle of a release stays held: the stable
+// Service may still be pinned to pods that a release of the hold would delete, and routes may lead to a canary. If the release has released its
+// workload, all objects with traffic stay. An Event says what to do. Otherwise the executor deletes the objects that it created for releases of that
+// Rollout, and restores the autoscalers that they disabled.
 func (c *Client) CleanUpOrphanedWorkloads(ctx context.Context, gone types.NamespacedName) (int, error) {
 	found, err := c.claimedBy(ctx, gone)
 	if err != nil {
@@ -55,7 +55,7 @@ func (c *Client) CleanUpOrphanedWorkloads(ctx context.Context, gone types.Namesp
 			c.recordOrphanedRelease(gone, o.ObjectReference, why)
 			continue
 		}
-		// Nobody would find them by a workload without marks.
+		// Without the marks on the workload no later run would find them.
 		if err := c.restoreAutoscalers(ctx, o); err != nil {
 			return count, err
 		}
@@ -119,7 +119,7 @@ func (c *Client) claimedBy(ctx context.Context, gone types.NamespacedName) (foun
 			return c.objects.Resource(resource).Namespace(gone.Namespace).List(ctx, options)
 		})
 		if api.Unserved(err) || apiclient.IsForbidden(err) {
-			continue // then nothing of it was ever adopted, or nobody here may let go of it
+			continue // then no release adopted one, or the executor may not release it
 		}
 		if err != nil {
 			return nil, err
@@ -134,7 +134,7 @@ func (c *Client) claimedBy(ctx context.Context, gone types.NamespacedName) (foun
 	return found, nil
 }
 
-// workloadResources are those of the kinds of workloads, other than Deployments, that are served or were asked for.
+// workloadResources are the resources of the kinds of workloads, other than Deployments, that are served or were read.
 func (c *Client) workloadResources(ctx context.Context) []schema.GroupVersionResource {
 	all := map[schema.GroupResource]schema.GroupVersionResource{}
 	for _, row := range kinds.All() {
@@ -168,7 +168,7 @@ func (c *Client) disownOrphan(ctx context.Context, o orphan) error {
 	return nil
 }
 
-// recordOrphanedRelease tells what to do about a release whose end nobody brings about; why is what would go wrong if it were simply taken away.
+// recordOrphanedRelease reports how to end an orphaned release; why is the damage that a plain deletion would do.
 func (c *Client) recordOrphanedRelease(gone types.NamespacedName, on corev1.ObjectReference, why string) {
 	c.log.Warn("a Rollout was removed by force during its release; what the release made stays, create the Rollout again",
 		"namespace", gone.Namespace, "rollout", gone.Name, "kind", on.Kind, "object", on.Name)

@@ -37,7 +37,8 @@ type podLabelCache struct {
 	at map[types.UID]podLabelling
 }
 
-// podLabelling is the resourceVersion of what runs new pods when all of them were labelled, and that of the pod that was labelled last.
+// podLabelling has the resourceVersion of the owner of the new pods when all of them were labelled, and the resourceVersion of the last labelled
+// pod.
 type podLabelling struct{ done, last string }
 
 // maxLabellings is from how many of them on all are forgotten, which costs a read each.
@@ -79,7 +80,7 @@ func (l *podLabelCache) markWritten(runs metav1.Object, pods []metav1.Object) {
 	l.putLabelling(runs, known)
 }
 
-// newPodsOwner is what runs the new pods: the canary, or the workload's own ReplicaSet; nil when there is none. The selector finds the pods.
+// newPodsOwner is the owner of the new pods: the canary, or the workload's own ReplicaSet; nil if it does not exist. The selector finds the pods.
 func (s *Snapshot) newPodsOwner() (runs metav1.Object, selector labels.Set, some appsv1.ReplicaSetStatus) {
 	if s.spec.Style == rollout.StyleCanary {
 		if s.canary == nil {
@@ -95,7 +96,7 @@ func (s *Snapshot) newPodsOwner() (runs metav1.Object, selector labels.Set, some
 	return nil, nil, some
 }
 
-// readPods reads the names and labels of the new pods, once they are all there: before, nobody asks for their labels.
+// readPods reads the names and labels of the new pods, once all of them exist: before, no action needs their labels.
 func (o *observation) readPods(ctx context.Context) {
 	s, c := o.snapshot, o.client
 	if s.countUnlabelled() == 0 {
@@ -117,10 +118,10 @@ func (s *Snapshot) countUnlabelled() int32 {
 	return int32(len(s.unlabelledPods("")))
 }
 
-// listPods reads the names and labels of the new pods. The cache of the API server answers at once, a list from its store only once that
-// cache has come as far, which takes up to 100 ms. What the cache shows may be old. It will do if it has as many pods as are counted, and those
-// that were labelled here, but that all are labelled is remembered only of a list that is no older than what runs them. Their versions
-// can be compared because Kubernetes counts the writes of a whole store; where pods have one of their own, a label may come late.
+// listPods reads the names and labels of the new pods. The cache of the API server answers at once. A list from its store answers only when that
+// cache has caught up, which takes up to 100 ms. The cache may be old. Its list suffices if it has as many pods as the status counts, with those
+// that were labelled here. The client remembers that all pods are labelled only for a list that is at least as new as their owner. It compares their
+// versions because Kubernetes counts the writes of a whole store. If pods have a store of their own, a label may come late.
 func (c *Client) listPods(ctx context.Context, s *Snapshot) error {
 	runs, _, status := s.newPodsOwner()
 	pods, upTo, err := c.listNewPods(ctx, s, "0")
@@ -161,7 +162,7 @@ func countNotDeleting(pods []metav1.PartialObjectMetadata) (n int32) {
 	return n
 }
 
-// isNewPod reports whether a pod that was found belongs to what runs the new pods. Those of a canary bear the Rollout's UID.
+// isNewPod reports whether a pod belongs to the owner of the new pods. Pods of a canary have the Rollout's UID.
 func (s *Snapshot) isNewPod(pod, runs metav1.Object) bool {
 	return s.spec.Style == rollout.StyleCanary || metav1.IsControlledBy(pod, runs)
 }

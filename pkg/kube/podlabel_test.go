@@ -91,7 +91,7 @@ func TestPodsAreFoundInTheCacheOfTheAPIServer(t *testing.T) {
 		age  func(map[string]any)
 		live bool
 	}{
-		{"an old list", old, true}, // has not what is labelled by it
+		{"an old list", old, true}, // lacks the pods that were labelled since
 		{"a list that is up to date", nil, false},
 		{"a list that lacks a pod", without, true},
 	} {

@@ -11,9 +11,9 @@ import (
 	"sluice.dev/sluice/pkg/kube/apiclient"
 )
 
-// RefreshConflicted makes a snapshot show the object of a write that met a conflict as it is now, and everything else where the error does not tell
-// which object that is, as [Client.ObserveLiveInto] does. What else a further decision stands on is for [Client.ConfirmDecision] to read, as in a run that met
-// no conflict. The Rollout is asked for once more in any case: the other one may be an executor that has gone on.
+// RefreshConflicted reads the object of a write that met a conflict again. It reads everything, as [Client.ObserveLiveInto] does, if the error does
+// not name the object. [Client.ConfirmDecision] reads the other parts that a further decision depends on, as in a run without a conflict. It reads
+// the Rollout in each case, because the other client may be an executor that has gone on.
 func (c *Client) RefreshConflicted(ctx context.Context, s *Snapshot, conflict error) error {
 	p, known := s.partInConflict(conflict)
 	if !known {
@@ -24,15 +24,15 @@ func (c *Client) RefreshConflicted(ctx context.Context, s *Snapshot, conflict er
 		return fmt.Errorf("look again at what met a conflict: %w", err)
 	}
 	s.liveParts[partRollout] = false
-	if p == partWorkload { // its ReplicaSets were counted beside an older state of it
+	if p == partWorkload { // its ReplicaSets were counted with an older state of it
 		s.liveParts[partReplicaSets] = false
 	}
 	s.updateView()
 	return nil
 }
 
-// partInConflict is the part of the snapshot that a write was about. On the Rollout hangs everything, and on a workload that is no Deployment
-// all its pods: they are none.
+// partInConflict is the part of the snapshot that a write was about. Everything depends on the Rollout, and all pods of a workload other than a
+// Deployment depend on it: they have no single part.
 func (s *Snapshot) partInConflict(conflict error) (p part, known bool) {
 	var e *apiclient.ConflictError
 	if !errors.As(conflict, &e) || s.object.isPresent() {

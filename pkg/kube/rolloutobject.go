@@ -81,8 +81,8 @@ func (s *Snapshot) storeRollout(c *Client, updated *api.Rollout) {
 	s.rollout, s.liveParts[partRollout] = updated, true
 }
 
-// statusEditor is the field manager other than us that holds a field of the status which takes commands, "" for none. The API server
-// gives such a field to whoever changed it last.
+// statusEditor is the field manager, other than Sluice, of a status field that takes commands; "" without one. The API server assigns such a field
+// to the client that changed it last.
 func statusEditor(r *api.Rollout) string {
 	var name string
 	var at time.Time

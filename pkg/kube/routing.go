@@ -20,8 +20,8 @@ import (
 	"sluice.dev/sluice/pkg/trafficrouting"
 )
 
-// RoutingSnapshot is what was seen of the world for one TrafficRouting: all of it live, for there are few of them. Writes put what the
-// API server answered into it. It is not safe for concurrent use.
+// RoutingSnapshot is the observed state for one TrafficRouting, all of it live, because they are few. Writes store the API server's answer in it. It
+// is not safe for concurrent use.
 type RoutingSnapshot struct {
 	// Seen is the view for the core, always up to date with the objects below.
 	Seen trafficrouting.Seen
@@ -39,7 +39,7 @@ type routedObject struct {
 	release traffic.Release
 }
 
-// ObserveRouting sees everything that the next step of a TrafficRouting depends on. What a person must mend comes as problems; an error
+// ObserveRouting reads everything that the next step of a TrafficRouting depends on. Problems that a person must fix are in the snapshot. An error
 // is for [apiclient.IsGone], or passes by itself and calls for another try.
 func (c *Client) ObserveRouting(ctx context.Context, key types.NamespacedName) (*RoutingSnapshot, error) {
 	began := time.Now()
@@ -176,7 +176,7 @@ func (s *RoutingSnapshot) updateView() {
 	}
 }
 
-// listedRelease is the release as the object itself lists it: of an object that is named no more nobody else knows the Service.
+// listedRelease is the release as the object itself lists it: for an object that the spec no longer names, only this entry has the Service.
 func (r routedObject) listedRelease() traffic.Release {
 	if r.live != nil {
 		for _, listed := range traffic.ReleasesOn(r.live) {
@@ -214,7 +214,7 @@ func (c *Client) ApplyRouting(ctx context.Context, s *RoutingSnapshot, action ro
 	switch a := action.(type) {
 	case rollout.AddFinalizer:
 		err = c.setFinalizers(ctx, s, func(f string) bool { return f == api.FinalizerTrafficRouting }, api.FinalizerTrafficRouting)
-	case rollout.RemoveFinalizer: // and those of Rollouts, which ask for what is no more
+	case rollout.RemoveFinalizer: // and the finalizers of Rollouts that claim it
 		err = c.setFinalizers(ctx, s, func(f string) bool {
 			return f == api.FinalizerTrafficRouting || strings.HasPrefix(f, api.FinalizerProgressingPrefix)
 		})
@@ -236,8 +236,8 @@ func (c *Client) ApplyRouting(ctx context.Context, s *RoutingSnapshot, action ro
 	return err
 }
 
-// applyWithinFence routes while what was seen is recent, or never: a process that was stopped in between would route for nobody, when
-// another one has seen that none asks any more, and nothing to give back.
+// applyWithinFence routes while the observation is recent, or never. A process that was stopped in between would otherwise route without a claim,
+// after another one has seen that no Rollout claims the TrafficRouting, and that nothing has to be restored.
 func (c *Client) applyWithinFence(ctx context.Context, s *RoutingSnapshot, a rollout.ApplyRoute) error {
 	if err := checkFence(ctx, s.observedAt, a); err != nil {
 		return err

@@ -42,14 +42,14 @@ type autoscaler struct {
 // seen with the next look that lists them; a release that begins or ends lists them, and what this client changed itself it lists again.
 const autoscalersTTL = 10 * time.Second
 
-// autoscalerListKey names a list: that of one kind in one namespace.
+// autoscalerListKey identifies the list of one kind in one namespace.
 type autoscalerListKey struct {
 	namespace string
 	kind      schema.GroupResource
 }
 
-// disablesAutoscalers reports whether the autoscalers of the workload are taken off in a release: then the workload does not have the pods that its
-// owner wants. Nobody else pays for it.
+// disablesAutoscalers reports whether a release disables the autoscalers of the workload, because the workload then has another number of pods than
+// its owner wants. Only such a release pays for the lists.
 func (s *Snapshot) disablesAutoscalers() bool {
 	return s.spec.Style == rollout.StyleBlueGreen || s.spec.ConstantCapacity || s.deployment != nil && workload.IsScaledDown(s.deployment)
 }
@@ -77,7 +77,7 @@ func (o *observation) readAutoscalers(ctx context.Context) {
 	for _, versions := range autoscalerKinds() {
 		o.reads.Go(func() error {
 			list, err := o.autoscalersOfKind(ctx, versions)
-			if apiclient.IsForbidden(err) { // what may not be listed may not be patched either; the release goes on, for there may be none
+			if apiclient.IsForbidden(err) { // a kind without the right to list has no right to patch; the release goes on, because it may have no objects
 				p := apiclient.ForbiddenProblem(o.accessTo("list", versions[0].Group, versions[0].Resource, ""), err)
 				p.Warning, p.Unknown = true, false
 				o.addProblem(p)
@@ -111,8 +111,8 @@ func (o *observation) autoscalersOfKind(ctx context.Context, versions []schema.G
 	return list, err
 }
 
-// cachedListSuffices reports whether a list from a while ago will do in a state. At the end of a release one with an autoscaler at work may be from
-// before another executor took it off, and nobody would give it back.
+// cachedListSuffices reports whether an older list suffices in a state. At the end of a release, a list with an active autoscaler may be from before
+// another executor disabled it, and no run would restore it.
 func cachedListSuffices(list []autoscaler, state rollout.State, of rollout.Ref) bool {
 	if !state.Releasing() || state == rollout.StateInitializing {
 		return false
@@ -145,7 +145,7 @@ func (c *Client) listAutoscalers(ctx context.Context, namespace string, versions
 	return nil, nil
 }
 
-// addAutoscalers keeps those of the workload.
+// addAutoscalers adds the autoscalers of the workload.
 func (o *observation) addAutoscalers(all []autoscaler) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -191,7 +191,7 @@ func (c *Client) patchAutoscaler(ctx context.Context, o autoscaler, namespace st
 	if err != nil {
 		return nil, err
 	}
-	defer c.autoscalers.Remove(autoscalerListKey{namespace, o.resource.GroupResource()}) // whatever comes of it
+	defer c.autoscalers.Remove(autoscalerListKey{namespace, o.resource.GroupResource()}) // also after an error
 	return apiclient.WithDeadline(ctx, func(ctx context.Context) (*unstructured.Unstructured, error) {
 		return c.objects.Resource(o.resource).Namespace(namespace).
 			Patch(ctx, o.live.GetName(), types.MergePatchType, body, metav1.PatchOptions{FieldManager: api.FieldManager})

@@ -16,7 +16,7 @@ kind: HorizontalPodAutoscaler
 metadata: {name: web}
 spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, minReplicas: 1, maxReplicas: 3}`
 
-// A list is good enough for a while, and no longer when this client has changed what is in it.
+// The client uses a list for a while, and no longer when it has changed an object of the list.
 func TestAutoscalersAreListedNowAndThen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

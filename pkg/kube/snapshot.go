@@ -15,8 +15,8 @@ import (
 	"sluice.dev/sluice/pkg/workload"
 )
 
-// Snapshot is what was seen of the world for one Rollout. Writes put what the API server answered into it, so that the next plan
-// needs no further read. It is not safe for concurrent use.
+// Snapshot is the observed state of the world for one Rollout. Writes store the API server's answer in it, so the next plan needs no further read.
+// It is not safe for concurrent use.
 type Snapshot struct {
 	// Seen is the view for the core, always up to date with the objects below.
 	Seen rollout.Seen
@@ -42,8 +42,8 @@ type Snapshot struct {
 	podsUpToDate     bool
 	podLabelCache    *podLabelCache
 	problems         []rollout.Problem
-	// unroutable are those about gateway objects that no script could route by. They are told before all others: nobody should install a kind,
-	// or grant it, only to hear so.
+	// unroutable are the problems of gateway objects that no script can route through. They come before all others: a user should not install a kind, or
+	// grant a right, only to learn this afterwards.
 	unroutable []rollout.Problem
 
 	// needProblem is what pods of the stable version may lose.
@@ -126,8 +126,8 @@ func (s *Snapshot) observeWorkload() *rollout.Workload {
 	return &w
 }
 
-// sortedProblems has what nobody can mend before what stops a release, and that before what only is to be known, in an order that does
-// not depend on which read came back first: the first one is shown, and a message that flickers would be written again and again.
+// sortedProblems puts problems that no user can fix first, then problems that stop a release, then warnings, in an order that does not depend on the
+// order of the reads. The status shows the first one, and each change of a message costs a write.
 func (s *Snapshot) sortedProblems() []rollout.Problem {
 	rank := func(p rollout.Problem) int {
 		switch {
@@ -145,7 +145,7 @@ func (s *Snapshot) sortedProblems() []rollout.Problem {
 	return slices.Concat(s.unroutable, sorted)
 }
 
-// rolloutKey is that of the Rollout.
+// rolloutKey is the namespace and name of the Rollout.
 func (s *Snapshot) rolloutKey() types.NamespacedName {
 	return types.NamespacedName{Namespace: s.rollout.Namespace, Name: s.rollout.Name}
 }
@@ -173,7 +173,7 @@ func (s *Snapshot) stepsToRender() map[int32]traffic.Strategy {
 	current := min(s.rollout.Status.Sluice.Step, int32(len(s.spec.Steps))) // the plan may have become shorter
 	add(current)
 	add(current + 1)
-	add(last) // whoever promotes a release skips the steps between
+	add(last) // a promotion skips the steps between
 	if c := s.rollout.Status.Common(); c != nil {
 		add(c.NextStepIndex)
 	}
@@ -188,7 +188,7 @@ func (s *Snapshot) handBackStrategy(weight rollout.Percent) traffic.Strategy {
 	return strategy
 }
 
-// hasNewVersion reports whether the workload has another template than the one under way, so that the release will begin anew.
+// hasNewVersion reports whether the workload has another template than the release under way, so that the release will begin again.
 func (s *Snapshot) hasNewVersion() bool {
 	m, w := s.rollout.Status.Sluice, s.Seen.Workload
 	return m == nil || w == nil || m.CanaryRevision != w.Revision

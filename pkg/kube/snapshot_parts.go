@@ -1,6 +1,6 @@
 package kube
 
-// part is a part of a snapshot: what is read by one request, or once for all gateway objects.
+// part is a part of a snapshot: the result of one request, or of the reads of all gateway objects.
 type part int
 
 const (

@@ -174,8 +174,8 @@ func TestNothingIsRaisedOnTheWordOfAWatch(t *testing.T) {
 	}
 }
 
-// A process was stopped between a commit and the canary that it is to make, while another one has gone on. What else the canary stands on is
-// read when it wakes up; that must not stand for the Rollout.
+// A process was stopped between a commit and the creation of the canary, while another one has gone on. When it wakes up, it reads the other parts
+// that the canary depends on; these reads must not count for the Rollout.
 func TestWhatWasCommittedLongAgoIsConfirmed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -212,7 +212,7 @@ func TestWhatWasCommittedLongAgoIsConfirmed(t *testing.T) {
 	}
 }
 
-// What a Rollout names and the watches have not shown yet may have been there for long: a release must not be held for it.
+// An object that a Rollout names may exist for long before the watches show it: a release must not be held for it.
 func TestNothingIsMissingOnTheWordOfAWatch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -287,7 +287,7 @@ func TestALateChangeIsTold(t *testing.T) {
 	w.changesLate(k, func() { w.kubectl("", "label", "service", "web", "late=true") })
 }
 
-// A script makes an object of another kind beside the one that the Rollout names. Somebody takes it away.
+// A script creates an object of another kind for the one that the Rollout names. A user deletes it.
 func TestALateChangeBesideAGatewayObjectIsTold(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

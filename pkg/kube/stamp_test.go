@@ -101,7 +101,7 @@ func TestWhatTheAPIServerKeepsUnforeseenIsRecordedInASecondWrite(t *testing.T) {
 		{1, "tried, written", ""},        // such fields are not known yet
 		{2, "written, written", `["."]`}, // all fields are known to be kept, and that is wrong
 		{1, "tried, written", ""},        // nothing is relied on any more
-		{2, "tried, written", `["."]`},   // and what is tried is foreseen
+		{2, "tried, written", `["."]`},   // and the test write matches the forecast
 		{1, "tried, written", ""},        // for ever
 	}
 	for i, c := range steps {

@@ -60,7 +60,7 @@ func (s *Snapshot) observeTrafficRouting() *rollout.TrafficRouting {
 	return seen
 }
 
-// progressingFinalizer is the finalizer by which a Rollout asks for a TrafficRouting.
+// progressingFinalizer is the finalizer that a Rollout uses to claim a TrafficRouting.
 func progressingFinalizer(name string) string { return api.FinalizerProgressingPrefix + name }
 
 // claimTrafficRouting has the Rollout ask for its TrafficRouting, or no longer do so.

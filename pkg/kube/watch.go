@@ -201,14 +201,14 @@ func (c *Client) WaitForCacheSync(ctx context.Context) {
 	m.endpointSlices.WaitForSync(ctx)
 }
 
-// ListRollouts are all that the watch shows, which are nobody's to change. It waits for the first list of them, however long that takes.
+// ListRollouts returns all Rollouts of the watch, which the caller must not change. It waits for the first list of the watch without a limit.
 func (c *Client) ListRollouts(ctx context.Context) []*api.Rollout {
 	c.informers.rollouts.WaitForSync(ctx)
 	return c.informers.rollouts.ListWatched()
 }
 
-// IsIdle reports whether the watches show that nobody has anything to do for a Rollout: its last release is over, and neither it nor the
-// template of its workload has changed since. It knows Deployments only, and asks nobody.
+// IsIdle reports whether the watches show that a Rollout needs no work: its last release is over, and neither it nor the template of its workload
+// has changed since. It knows Deployments only, and sends no request.
 func (c *Client) IsIdle(key types.NamespacedName) bool {
 	r, known := c.informers.rollouts.GetObject(key)
 	if !known || r == nil || r.DeletionTimestamp != nil || r.Status.ObservedGeneration != r.Generation {

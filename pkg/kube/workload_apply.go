@@ -57,7 +57,7 @@ func (c *Client) changeWorkloadObject(ctx context.Context, s *Snapshot, action r
 	return c.sendObjectPatch(ctx, s, action, types.MergePatchType, body)
 }
 
-// readIdleDependents reads what hangs on a workload of which only its last state is known: that ends with the first change.
+// readIdleDependents reads the dependents of a workload whose idle state was cached: the cached state ends with the first change.
 func (c *Client) readIdleDependents(ctx context.Context, s *Snapshot) error {
 	if s.object.idleState == nil {
 		return nil

@@ -19,7 +19,7 @@ type other struct {
 	resource, kind, spec string
 	// held is what the hold policy adds to a change, under metadata.annotations and under spec.
 	annotations, held string
-	// left is the update strategy that is there when nobody releases it.
+	// left is the update strategy without a release.
 	left string
 }
 

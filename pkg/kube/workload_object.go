@@ -21,7 +21,7 @@ import (
 
 // workloadObject is a workload that is no Deployment. Its kind is watched; what hangs on it is not, and is listed when it is asked for.
 type workloadObject struct {
-	workload.Object // Live is nil when there is none
+	workload.Object // Live is nil if it does not exist
 	kind            workload.Kind
 	resource        schema.GroupVersionResource
 	// idleState is how it was last seen, where nothing has changed since; then what hangs on it has not been read.
@@ -65,7 +65,7 @@ func (w *workloadObject) labelSelector() string {
 	return metav1.FormatLabelSelector(selector)
 }
 
-// revisionLabel is the label by which Services tell the revisions of the workload apart.
+// revisionLabel is the label that Services use to tell the revisions of the workload apart.
 func (s *Snapshot) revisionLabel() string {
 	if kind, ok := workload.KindOf(s.spec.Workload); ok {
 		return kind.HashLabel
@@ -76,7 +76,7 @@ func (s *Snapshot) revisionLabel() string {
 	return api.LabelPodTemplateHash
 }
 
-// workloadMeta is the workload's metadata, nil when there is none.
+// workloadMeta is the workload's metadata, nil if it does not exist.
 func (s *Snapshot) workloadMeta() metav1.Object {
 	switch {
 	case s.deployment != nil:
@@ -208,7 +208,7 @@ func trimPod(pod *corev1.Pod) {
 	}))}
 }
 
-// storeDependents takes in that what hangs on a workload has been read, and remembers what is seen of one at rest.
+// storeDependents records that the dependents of a workload have been read, and caches the state of an idle one.
 func (o *observation) storeDependents() {
 	s, w := o.snapshot, o.snapshot.object
 	if w.idleState != nil {

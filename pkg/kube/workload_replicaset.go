@@ -18,7 +18,7 @@ import (
 	"sluice.dev/sluice/pkg/workload"
 )
 
-// replicaSetWith is the ReplicaSet of the workload whose pods bear that hash, and its place among the sets; nil when there is none.
+// replicaSetWith is the ReplicaSet of the workload whose pods have that hash, and its index among the ReplicaSets; nil if it does not exist.
 func (s *Snapshot) replicaSetWith(hash string) (int, *appsv1.ReplicaSet) {
 	for i, set := range s.replicaSets {
 		if set.Labels[api.LabelPodTemplateHash] == hash && s.deployment != nil && metav1.IsControlledBy(set, s.deployment) {
@@ -28,7 +28,7 @@ func (s *Snapshot) replicaSetWith(hash string) (int, *appsv1.ReplicaSet) {
 	return 0, nil
 }
 
-// newReplicaSet is the ReplicaSet of the workload that has its template, nil when there is none.
+// newReplicaSet is the ReplicaSet of the workload with its template, nil if it does not exist.
 func (s *Snapshot) newReplicaSet() *appsv1.ReplicaSet { return s.newReplicaSetAmong(s.replicaSets) }
 
 func (s *Snapshot) newReplicaSetAmong(sets []*appsv1.ReplicaSet) *appsv1.ReplicaSet {

@@ -100,8 +100,8 @@ func DeadlinePassed(t time.Time) bool {
 	return !now.Before(t) || !now.Round(0).Before(t.Round(0))
 }
 
-// deadlineConn is a connection that breaks rather than carry a request that is late. What else is under way on it breaks too, and is tried again:
-// many requests share it, and no one can tell whose bytes these are.
+// deadlineConn is a connection that breaks rather than carry a late request. All other requests on it break as well, and the client retries them:
+// many requests share a connection, and the bytes of one cannot be told from the others'.
 type deadlineConn struct {
 	net.Conn
 	unsent *unsentRequests

@@ -97,7 +97,7 @@ func TestAConnectionBreaksRatherThanCarryARequestThatIsLate(t *testing.T) {
 	}
 }
 
-// What waits for its answer is no reason to break a connection.
+// A request that waits for its answer does not break a connection.
 func TestARequestThatWasSentIsNotLate(t *testing.T) {
 	t.Parallel()
 	asked, answer := make(chan int, 1), make(chan struct{})

@@ -21,8 +21,8 @@ type Resource struct {
 	Namespaced bool
 }
 
-// Discovery finds the resources of kinds. What is found is kept until it is no longer served: a kind does not change its resource.
-// What is not served is asked for again each time, so that a CRD counts as soon as it is installed.
+// Discovery finds the resources of kinds. It keeps a resource until the API server no longer serves it: a kind does not change its resource. It asks
+// again each time for a kind that is not served, so that a CRD counts as soon as it is installed.
 type Discovery struct {
 	client discovery.DiscoveryInterfaceWithContext
 

@@ -68,13 +68,13 @@ type ConflictError struct {
 func (e *ConflictError) Error() string { return e.Cause.Error() }
 func (e *ConflictError) Unwrap() error { return e.Cause }
 
-// StaleAction marks an action that does not fit what is there.
+// StaleAction marks an action that does not fit the present state.
 func StaleAction(action rollout.Action) error { return fmt.Errorf("%s: %w", action, ErrStale) }
 
 // IsNotFound reports whether the API server serves the resource and has no object of that name.
 func IsNotFound(err error) bool { return apierrors.IsNotFound(err) && !api.Unserved(err) }
 
-// RolloutError describes an error of a call about the Rollout itself. what is the call, such as "read".
+// RolloutError describes an error of a call about the Rollout itself; what names the call, such as "read".
 func RolloutError(what string, r *api.Rollout, err error) error {
 	if IsNotFound(err) {
 		return fmt.Errorf("%s Rollout %s/%s: %w: %w", what, r.Namespace, r.Name, ErrGone, err)

@@ -18,7 +18,7 @@ type Access struct {
 	Route rollout.Ref
 	// Workload: it is the workload itself. Of kinds that are not in groups of the installation, it is granted by users as well.
 	Workload bool
-	// Child: the executor makes objects of the kind beside gateway objects, and deletes them. ReadOnly: the executor only reads them.
+	// Child: the executor creates objects of the kind for gateway objects, and deletes them. ReadOnly: the executor only reads them.
 	Child, ReadOnly bool
 }
 

@@ -12,9 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// throttleTransport makes an error of an answer by which the API server asks to wait. The client library would wait itself, ten times over,
-// and send again: with every worker asleep in a call of its own, nobody would know that it is the server that is slow, and each of
-// them would go on asking.
+// throttleTransport returns an error for each answer in which the API server asks to wait. The client library would wait by itself, up to ten times,
+// and send the request again. Then all workers would sleep in their own calls, and no component could tell that the API server is slow; each worker
+// would keep asking.
 type throttleTransport struct{ next http.RoundTripper }
 
 // minRetrySeconds is what the API server asks for when it does not say how long.
@@ -42,7 +42,7 @@ func (p throttleTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, apierrors.NewTooManyRequests(fmt.Sprintf("the API server is busy and asks to come back in %d s", seconds), seconds)
 }
 
-// messageInBody is the message of a Status, or the whole body if it is none.
+// messageInBody is the message of a Status, or the whole body if it is not a Status.
 func messageInBody(body []byte) string {
 	var status metav1.Status
 	if err := json.Unmarshal(body, &status); err != nil || status.Message == "" {

@@ -61,12 +61,12 @@ func (m *Overlay[T]) IsUsable() bool {
 	return m != nil && m.running.Load() && !m.failing.Load() && m.informer.HasSynced()
 }
 
-// GetObject is the object of that name, nil when there is none; known is false when the overlay cannot tell.
+// GetObject returns the object of that name, nil if it does not exist; known is false if the overlay cannot tell.
 func (m *Overlay[T]) GetObject(name types.NamespacedName) (found T, known bool) {
 	if !m.IsUsable() {
 		return found, false
 	}
-	// In this order: what is read last is at least as new as the version.
+	// In this order, the object that is read is at least as new as the version.
 	upTo := m.LastSyncedVersion()
 	item, exists, err := m.informer.GetStore().GetByKey(storeKey(name))
 	if err != nil {
@@ -141,7 +141,7 @@ func (m *Overlay[T]) inIndex(index, value string) (found []T, known bool) {
 	return objectsIn[T](items), true
 }
 
-// ListNamespace lists what is in a namespace; known is false when the overlay cannot tell.
+// ListNamespace lists the objects of a namespace; known is false if the overlay cannot tell.
 func (m *Overlay[T]) ListNamespace(namespace string) (found []T, known bool) {
 	shown, known := m.inIndex(cache.NamespaceIndex, namespace)
 	if !known {
@@ -228,22 +228,22 @@ func (m *Overlay[T]) MarkAbsent(name types.NamespacedName) {
 	}
 }
 
-// HasObject reports whether the watch has an object that nobody here has deleted.
+// HasObject reports whether the watch has an object that this process has not deleted.
 func (m *Overlay[T]) HasObject(name types.NamespacedName) bool {
 	var none T
 	o, known := m.GetObject(name)
 	return known && o != none
 }
 
-// forgetDeletion drops what is known of a deletion that the watch has shown.
+// forgetDeletion drops the record of a deletion that the watch has shown.
 func (m *Overlay[T]) forgetDeletion(uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.deletions, uid)
 }
 
-// IsNewerVersion compares resourceVersions of one resource, which Kubernetes defines as growing integers. One that is none is new: what
-// the API server answered counts.
+// IsNewerVersion compares resourceVersions of one resource, which Kubernetes defines as growing integers. A version that is not an integer counts as
+// newer: it comes from an answer of the API server.
 func IsNewerVersion(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err != nil || order > 0

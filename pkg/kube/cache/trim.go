@@ -12,10 +12,10 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// This file says what is kept in memory of the objects that are watched. Each function may change the object, which nobody else has
-// seen yet, and does nothing to one that is trimmed already.
+// This file removes the parts of watched objects that need not stay in memory. Each function may change the object, which no other code has seen
+// yet, and does nothing to a trimmed one.
 
-// transformWith makes a transformation of one type a transformation of whatever an informer is given.
+// transformWith turns a transformation of one type into a transformation of any object that an informer gets.
 func transformWith[T Object](trim func(T)) func(any) (any, error) {
 	return func(obj any) (any, error) {
 		if o, ok := obj.(T); ok {

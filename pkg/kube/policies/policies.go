@@ -23,11 +23,12 @@ const (
 	// installedTTL is how long it is remembered that the policies are there, which only ever go with the installation. That they are
 	// absent is never remembered: their installation wakes each release once, and what that run finds is what stays on show.
 	installedTTL = 30 * time.Second
-	// failureTTL is how long nobody asks again after an answer did not come.
+	// failureTTL is the wait before another request after a failed one.
 	failureTTL = time.Second
 )
 
-// FamilyOf tells which policies hold a kind of workload. Those of StatefulSets also hold kinds that are known by a label alone.
+// FamilyOf returns the family of policies that holds a kind of workload. The family of StatefulSets also holds kinds that are known by a label
+// alone.
 func FamilyOf(ref rollout.Ref) string {
 	if ref.IsDeployment() {
 		return api.WorkloadTypeDeployment
@@ -43,7 +44,7 @@ type Checker struct {
 
 	mu          sync.Mutex
 	validUntil  time.Time        // before that last is good enough
-	lastProblem *rollout.Problem // what was found when the API server last answered
+	lastProblem *rollout.Problem // the result of the API server's last answer
 }
 
 // NewChecker makes a checker for a family, one of [Families].
@@ -51,8 +52,8 @@ func NewChecker(client admissionclient.AdmissionregistrationV1Interface, family 
 	return &Checker{client: client, family: family}
 }
 
-// FindProblem is what is wrong with the policies, nil when nothing is. It stops no release: without them a change of a workload rolls
-// until an executor sees it. While the API server does not tell, the answer is what it told last.
+// FindProblem is the problem of the policies, nil without one. It stops no release: without the policies a change of a workload rolls out until an
+// executor sees it. While the API server does not answer, the result is its last answer.
 func (p *Checker) FindProblem(ctx context.Context) *rollout.Problem {
 	p.mu.Lock()
 	next, last := p.validUntil, p.lastProblem
@@ -76,7 +77,7 @@ func (p *Checker) FindProblem(ctx context.Context) *rollout.Problem {
 	return problem
 }
 
-// CachedProblem is what was found last.
+// CachedProblem is the last result of FindProblem.
 func (p *Checker) CachedProblem() *rollout.Problem {
 	p.mu.Lock()
 	defer p.mu.Unlock()
