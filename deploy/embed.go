@@ -1,6 +1,6 @@
-// Package deploy carries the manifests that install Sluice, in the order of the kustomize base beside it, and the analysis templates
-// for every cluster, which are a base of their own. It changes none of them and talks to no cluster. Its one invariant: what it
-// returns is what a kustomization.yaml lists, file by file.
+// Package deploy embeds the manifests that install Sluice, in the order of the kustomize base in its directory. It also has the analysis templates for every
+// cluster, which are a separate base. It changes no manifest and sends no requests to a cluster. Its one invariant: it returns the files that a
+// kustomization.yaml lists, in order.
 package deploy
 
 import (
@@ -19,16 +19,15 @@ import (
 //go:embed kustomization.yaml namespace.yaml crds policies/*.yaml rbac parts templates/*.yaml webhook/*.yaml
 var files embed.FS
 
-// Parts that are named to be had: the objects of templates cannot be applied together with the CRD that they are of, and the webhook
-// is for older clusters.
+// These parts are included only by name. The API server cannot accept templates together with their CRD in one apply, and the webhook is for older clusters.
 const (
 	templates = "templates"
 	webhook   = "webhook"
 )
 
-// Manifests returns the manifests as one YAML stream. A part is a directory or a file without its ending: namespace, crds,
-// policies, rbac, parts, templates, webhook. Without parts it returns all but the last two. An unknown part is an error that names
-// the known ones. The webhook is no more than its own objects: the watcher serves it with --webhook-addr=:9443.
+// Manifests returns the manifests as one YAML stream. A part is a directory or a file without its extension: namespace, crds, policies, rbac, parts, templates,
+// webhook. Without parts it returns all but the last two. An unknown part is an error that names the known ones. The part webhook has only its own objects: the
+// watcher serves it with --webhook-addr=:9443.
 func Manifests(parts ...string) ([]byte, error) {
 	paths, err := resources(".")
 	if err != nil {
@@ -75,7 +74,7 @@ func partOf(file string) string {
 	return strings.TrimSuffix(name, ".yaml")
 }
 
-// resources are the paths of what the kustomization in a directory lists.
+// resources returns the paths that the kustomization in a directory lists.
 func resources(dir string) ([]string, error) {
 	text, err := files.ReadFile(path.Join(dir, "kustomization.yaml"))
 	if err != nil {

@@ -1,4 +1,4 @@
-// Command analyzer: measure metrics for releases.
+// Command analyzer measures metrics for releases.
 package main
 
 import "sluice.dev/sluice/cmd/internal/component"

@@ -1,4 +1,4 @@
-// Command executor: carry out releases, one step at a time.
+// Command executor carries out releases, one step at a time.
 package main
 
 import "sluice.dev/sluice/cmd/internal/component"

@@ -98,7 +98,7 @@ func (c *cli) showAnalysis(ctx context.Context, name string, o analysisOptions) 
 	return nil
 }
 
-// nothingMeasured says why there is nothing to show.
+// nothingMeasured explains why there are no metrics to show.
 func nothingMeasured(r *api.Rollout, command string) string {
 	asks := r.Spec.Strategy.Analysis != nil
 	for _, s := range release.Steps(r) {
@@ -112,7 +112,7 @@ func nothingMeasured(r *api.Rollout, command string) string {
 		name, r.Status.Phase, r.Status.Message, command, r.Name, r.Namespace)
 }
 
-// showing is one analysis get.
+// showing is the state of one analysis get.
 type showing struct {
 	*cli
 	analysisOptions
@@ -121,7 +121,7 @@ type showing struct {
 	view   report.View
 }
 
-// readMeasurements adds what is stored of the runs. Without NATS the view says so.
+// readMeasurements adds the stored events of the runs. If it cannot read NATS, the view has a note about it.
 func (s *showing) readMeasurements(ctx context.Context) {
 	q, err := s.nats.ConnectQueue(ctx)
 	if err == nil {
@@ -143,7 +143,7 @@ func measurementsMissing(err error) string {
 	return fmt.Sprintf("The measurements cannot be shown, and the verdicts stand alone: %v", err)
 }
 
-// readOptions says which events to read: those since the oldest run began, with some room for clocks that differ.
+// readOptions selects the events since the begin of the oldest run, with some margin for clocks that differ.
 func (s *showing) readOptions(follow bool) queue.ReadOptions {
 	r := s.view.Rollout
 	o := queue.ReadOptions{Cluster: s.cluster, Namespace: r.Namespace, Name: r.Name, Follow: follow}
@@ -171,13 +171,13 @@ func (s *showing) addMeasurement(e event.Event) bool {
 	return true
 }
 
-// chartStyle is how to draw on the standard output.
+// chartStyle returns the chart style for the standard output.
 func (c *cli) chartStyle() chart.Style {
 	style := c.viewStyle()
 	return chart.Style{Color: style.Color, Unicode: style.Unicode, Width: c.terminalWidth()}
 }
 
-// terminalWidth is that of the terminal; 80 for what is none.
+// terminalWidth returns the width of the terminal; 80 if the output is no terminal.
 func (c *cli) terminalWidth() int {
 	if file, ok := c.out.(*os.File); ok && c.isTerminal() {
 		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 0 {
@@ -187,7 +187,7 @@ func (c *cli) terminalWidth() int {
 	return 80
 }
 
-// printAnalysis writes what programs read.
+// printAnalysis writes the report in a format for programs.
 func (c *cli) printAnalysis(v report.View, output string) error {
 	value := map[string]any{
 		"namespace": v.Rollout.Namespace, "name": v.Rollout.Name, "uid": v.Rollout.UID,

@@ -28,7 +28,7 @@ spec:
     passWhen: value >= double(args.least)
 `
 
-// All of it at once: a real API server, NATS, executor, analyzer and Prometheus.
+// This test runs the complete system: a real API server, NATS, executor, analyzer and Prometheus.
 func TestMetricsStopAReleaseAndItIsShownWhy(t *testing.T) {
 	registry := client.NewRegistry()
 	served := client.NewGauge(client.GaugeOpts{Name: "served_ratio", Help: "Share of the requests that were served."})

@@ -18,10 +18,10 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// gatherTime is how long changes are collected before they are drawn together.
+// gatherTime is the time that changes are collected before one drawing.
 const gatherTime = 50 * time.Millisecond
 
-// followAnalysis draws the view whenever the Rollout changes or something is measured, until ctx ends.
+// followAnalysis draws the view after each change of the Rollout and after each measurement, until ctx ends.
 func (s *showing) followAnalysis(ctx context.Context, live *terminal.Screen) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var readers sync.WaitGroup
@@ -58,7 +58,7 @@ func (s *showing) followAnalysis(ctx context.Context, live *terminal.Screen) err
 	}
 }
 
-// gatherMeasurements takes in what was measured, and what follows at once: at the beginning there are many.
+// gatherMeasurements adds a measurement, and those that follow at once: at the beginning there are many.
 func (s *showing) gatherMeasurements(e event.Event, more <-chan event.Event) {
 	timer := time.NewTimer(gatherTime)
 	defer timer.Stop()
@@ -73,7 +73,7 @@ func (s *showing) gatherMeasurements(e event.Event, more <-chan event.Event) {
 	}
 }
 
-// listenMeasurements hands on the measurements on NATS, and says when it cannot.
+// listenMeasurements sends the measurements from NATS to measured, and errors to notes.
 func (s *showing) listenMeasurements(ctx context.Context, o queue.ReadOptions, measured chan<- event.Event, notes chan<- string) {
 	tell := func(note string) {
 		select {
@@ -110,7 +110,7 @@ func (s *showing) listenMeasurements(ctx context.Context, o queue.ReadOptions, m
 	}
 }
 
-// readLimits finds the limits of the metrics in their templates. Whoever may not read those gets charts without limits.
+// readLimits reads the limits of the metrics from their templates. A user without access to the templates gets charts without limits.
 func (s *showing) readLimits(ctx context.Context) {
 	spec, err := rollout.Parse(s.view.Rollout)
 	if err != nil {
@@ -157,5 +157,5 @@ func (s *showing) readTemplate(ctx context.Context, ref rollout.TemplateRef) (ap
 	return typed.Spec, err
 }
 
-// templateDeadline is how long a template may take to be read.
+// templateDeadline bounds the reading of a template.
 const templateDeadline = 15 * time.Second

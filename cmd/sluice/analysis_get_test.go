@@ -22,7 +22,7 @@ const measuredRollout = `{apiVersion: rollouts.kruise.io/v1beta1, kind: Rollout,
 const rateTemplate = `{apiVersion: sluice.dev/v1alpha1, kind: AnalysisTemplate, metadata: {name: rate}, spec: {args: [{name: limit, value: "0.99"}],
 	metrics: [{name: rate, interval: 30s, prometheus: {address: "http://p.m.svc", query: up}, passWhen: "value >= double(args.limit)"}]}}`
 
-// measure publishes a measurement of the metric rate, made so many seconds after the run began.
+// measure publishes a measurement of the metric rate, second seconds after the begin of the run.
 func (a *archive) measure(uid string, second int, outcome string, value float64) {
 	a.Helper()
 	at := time.Date(2026, 11, 20, 10, 0, second, 0, time.UTC)

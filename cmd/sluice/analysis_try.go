@@ -16,7 +16,7 @@ import (
 	"sluice.dev/sluice/pkg/metric"
 )
 
-// codeBadTemplate is the exit code for a template, or an argument, that cannot be used.
+// codeBadTemplate is the exit code for an unusable template or argument.
 const codeBadTemplate = 2
 
 const tryCodes = `Exit codes:
@@ -64,7 +64,7 @@ func (c *cli) tryTemplates(ctx context.Context, stdin io.Reader, o tryOptions) e
 	if err != nil {
 		return badTemplate(err)
 	}
-	// The user chooses what is called, not somebody else's template. Hosts of this machine have to be named.
+	// The user chooses the provider, not the author of a template. The default refuses hosts of this machine, so they are listed.
 	hosts, err := metric.ParseHosts([]string{"*", "localhost", "127.0.0.1", "::1"})
 	if err != nil {
 		return err
@@ -160,7 +160,7 @@ func (o tryOptions) trialOptions(namespace string) (analysistry.Options, error) 
 	return options, nil
 }
 
-// printEach prints the texts of reports one after the other, or the reports as one document in which they stand under key.
+// printEach prints the texts of reports in sequence, or all reports as one document under key.
 func printEach[T any](c *cli, key string, reports []T, text func(T, color.Ink) []string, output string) error {
 	if output != "" {
 		return c.printValues(output, map[string]any{key: reports})

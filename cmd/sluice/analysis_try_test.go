@@ -64,8 +64,8 @@ spec:
       latency: {canary: 'sum by (le) (increase(seconds_bucket{app="shop-canary"}[{{args.interval}}]))', stable: 'sum by (le) (increase(seconds_bucket{app="shop"}[{{args.interval}}]))'}
 `
 
-// shop is an exporter of an application whose canary is slow. Each scrape returns twelve samples of the last 44 minutes with their timestamps,
-// so that the verdict does not depend on when Prometheus scrapes.
+// shop is an exporter of an application whose canary is slow. Each scrape returns twelve samples of the last 44 minutes with their timestamps. Therefore the
+// verdict does not depend on the times of scrapes.
 func shop(t *testing.T) (address string) {
 	t.Helper()
 	var out strings.Builder

@@ -111,10 +111,10 @@ func (c *cli) forceApproval(ctx context.Context, name string, o approveOptions) 
 	return c.awaitNextPause(ctx, g.read, r, rollout.Pause{Epoch: given.Epoch, PauseSeq: given.PauseSeq, Step: r.Status.CurrentStepIndex}, o.timeout)
 }
 
-// approver is the field manager of approvals, by which a Rollout's status tells who gave them. It must not be the executors' own.
+// approver is the field manager of approvals. The status of a Rollout shows by it who approved, so it must differ from the field manager of executors.
 const approver = "sluice-approve"
 
-// checkUnmoved says why a pause is no longer the one that was looked at.
+// checkUnmoved returns an error if the Rollout has left the pause that the user saw.
 func checkUnmoved(r *api.Rollout, pause rollout.Pause, program string) error {
 	now, err := release.PauseToApprove(r, 0, program)
 	if err != nil {
@@ -126,7 +126,7 @@ func checkUnmoved(r *api.Rollout, pause rollout.Pause, program string) error {
 	return nil
 }
 
-// awaitNextPause shows how the release goes on, until somebody has to decide again or it has ended.
+// awaitNextPause shows the progress of the release until it needs the next decision or has ended.
 func (c *cli) awaitNextPause(ctx context.Context, reader *view.Reader, r *api.Rollout, pause rollout.Pause, timeout time.Duration) error {
 	return c.showProgress(ctx, reader, r.Namespace, r.Name, timeout, "the release is not at its next pause", func(now *api.Rollout) (string, bool, error) {
 		return release.ApprovalProgress(now, pause, c.command)

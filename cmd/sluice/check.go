@@ -18,7 +18,7 @@ import (
 	"sluice.dev/sluice/pkg/queue"
 )
 
-// natsDeadline is how long sluice check waits for NATS.
+// natsDeadline is the longest time that sluice check waits for NATS.
 const natsDeadline = 15 * time.Second
 
 type checkOptions struct {

@@ -9,22 +9,22 @@ import (
 	"sluice.dev/sluice/test/controlplane"
 )
 
-// shared is the control plane of all tests that need Sluice's kinds and none of its parts.
+// shared is the control plane of all tests that need Sluice's kinds and no running part.
 var shared struct {
 	once    sync.Once
 	cluster *controlplane.Cluster
 	err     error
-	// web is held by the test that has a Rollout named web.
+	// web is locked by the test that has a Rollout named web.
 	web sync.Mutex
 }
 
-// installation is the control plane of all tests that run Sluice, one after the other; see [installed].
+// installation is the control plane of all tests that run Sluice, one at a time; see [installed].
 var installation struct {
 	mu      sync.Mutex
 	cluster *controlplane.Cluster
 }
 
-// sharedCluster is a cluster that serves Sluice's kinds, and in which nothing of it runs. Tests use it side by side.
+// sharedCluster returns a cluster that serves Sluice's kinds, without any part of it. Tests use it in parallel.
 func sharedCluster(t *testing.T) *controlplane.Cluster {
 	t.Helper()
 	if testing.Short() {
@@ -47,12 +47,12 @@ func sharedCluster(t *testing.T) *controlplane.Cluster {
 func stopClusters() {
 	for _, cluster := range []*controlplane.Cluster{shared.cluster, installation.cluster} {
 		if cluster != nil {
-			_ = cluster.Stop() // the tests are over
+			_ = cluster.Stop() // the tests have ended
 		}
 	}
 }
 
-// lockWeb gives a test the Rollout default/web to itself. It is deleted with its Deployment and its template when the test ends.
+// lockWeb gives a test exclusive use of the Rollout default/web. It deletes the Rollout with its Deployment and its template when the test ends.
 func lockWeb(t *testing.T, cluster *controlplane.Cluster) {
 	t.Helper()
 	shared.web.Lock()

@@ -21,7 +21,7 @@ import (
 // commander is the field manager of commands.
 const commander = "sluice-command"
 
-// answerTimeout is how long an executor may take to follow a command, unless the user says otherwise.
+// answerTimeout is the default time for an executor to follow a command.
 const answerTimeout = time.Minute
 
 const commandCodes = `Exit codes:
@@ -124,7 +124,7 @@ func (c *cli) commandRollout(ctx context.Context, args []string, action api.Comm
 	return g.awaitAftermath(ctx, given)
 }
 
-// awaitAftermath waits for what comes of a command that an executor has followed.
+// awaitAftermath waits for the results of a command that an executor has followed.
 func (g *commanding) awaitAftermath(ctx context.Context, given api.Command) error {
 	switch given.Action {
 	case api.CommandAbort:
@@ -155,7 +155,7 @@ type commanding struct {
 	commandOptions
 	name string
 	by   release.Sender
-	// step restricts an approval to one step, counted from 1; 0 takes any.
+	// step restricts an approval to one step, counted from 1; 0 accepts any step.
 	step int32
 }
 
@@ -170,7 +170,7 @@ func (c *cli) newCommanding(ctx context.Context, name string, o commandOptions) 
 	return g, err
 }
 
-// whoAmI asks the API server by which name it knows the user; whoever may log in may ask.
+// whoAmI asks the API server for the user name of its client; each authenticated user may ask.
 func whoAmI(ctx context.Context, config *rest.Config) (string, error) {
 	client, err := authenticationclient.NewForConfig(config)
 	if err != nil {
@@ -183,7 +183,7 @@ func whoAmI(ctx context.Context, config *rest.Config) (string, error) {
 	return review.Status.UserInfo.Username, nil
 }
 
-// giveCommand writes the command.
+// giveCommand writes the command into the status.
 func (g *commanding) giveCommand(ctx context.Context, action api.CommandAction) (api.Command, error) {
 	var given api.Command
 	r, err := g.patchStatus(ctx, g.access, g.name, commander, func(r *api.Rollout, again bool) ([]byte, error) {
@@ -206,7 +206,7 @@ func (g *commanding) giveCommand(ctx context.Context, action api.CommandAction) 
 	return given, err
 }
 
-// awaitAnswer waits until an executor has taken the command away, and tells what came of it.
+// awaitAnswer waits until an executor has removed the command, and shows its result.
 func (g *commanding) awaitAnswer(ctx context.Context, given api.Command) error {
 	err := g.followRollout(ctx, "", func(r *api.Rollout) (string, bool, error) { return release.CommandResult(r, given, g.command) })
 	var slow late

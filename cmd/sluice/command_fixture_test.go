@@ -15,8 +15,8 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// installed is a cluster with Sluice's CRDs, policies, roles and templates, and those of Istio. Its namespace default is the test's own, and empty
-// but for the Service of the API server. Tests that run Sluice in it take turns.
+// installed returns a cluster with Sluice's CRDs, policies, roles and templates, and with Istio's CRDs. Its namespace default belongs to the test, and is empty
+// except for the Service of the API server. Only one test at a time runs Sluice in it.
 func installed(t *testing.T) *controlplane.Cluster {
 	t.Helper()
 	if testing.Short() {
@@ -48,7 +48,7 @@ func installed(t *testing.T) *controlplane.Cluster {
 	return installation.cluster
 }
 
-// emptyDefault deletes what a test has made in the namespace default. It removes the finalizers of Rollouts itself, because no executor runs any more.
+// emptyDefault deletes the objects of a test in the namespace default. It removes the finalizers of Rollouts itself, because no executor runs any more.
 func emptyDefault(t *testing.T, cluster *controlplane.Cluster) {
 	t.Helper()
 	do := func(args ...string) string {
@@ -65,14 +65,14 @@ func emptyDefault(t *testing.T, cluster *controlplane.Cluster) {
 	do("delete", "services", "--field-selector", "metadata.name!=kubernetes")
 }
 
-// judged has a test fail in the end when the audit log shows that a release in a namespace broke a law.
+// judged fails a test at its end if the audit log shows that a release in the namespace violated an invariant.
 func judged(t *testing.T, cluster *controlplane.Cluster, namespace string) {
 	t.Helper()
 	(&world.World{Cluster: cluster}).Judge(t, namespace, world.Breaches, world.Overexposed, world.StableServes)
 }
 
-// established waits until the cluster serves what its CRDs define, and has published the schema of Rollouts, which comes a moment later. kubectl
-// wait gives up on a definition so new that it has no conditions.
+// established waits until the cluster serves the kinds of its CRDs, and has published the schema of Rollouts, which comes a moment later. kubectl wait fails
+// for a new definition without conditions.
 func established(t *testing.T, cluster *controlplane.Cluster) {
 	t.Helper()
 	type definition struct {
@@ -97,7 +97,7 @@ func established(t *testing.T, cluster *controlplane.Cluster) {
 	}
 }
 
-// demo is a release of the example that is paused at its first step.
+// demo returns a release of the example that is paused at its first step.
 func demo(t *testing.T, cluster *controlplane.Cluster) {
 	t.Helper()
 	example(t, cluster)
@@ -105,7 +105,7 @@ func demo(t *testing.T, cluster *controlplane.Cluster) {
 	kubectl(t, cluster, "", "wait", "rollout/rollouts-demo", "--for=jsonpath={.status.currentStepState}=StepPaused", "--timeout=600s")
 }
 
-// example is the example before any release.
+// example creates the example without a release.
 func example(t *testing.T, cluster *controlplane.Cluster) {
 	t.Helper()
 	for _, name := range []string{"workload", "virtualservice", "rollout"} {
@@ -116,7 +116,7 @@ func example(t *testing.T, cluster *controlplane.Cluster) {
 	kubectl(t, cluster, "", "wait", "deployment/workload-demo", "--for=condition=Available", "--timeout=600s")
 }
 
-// change gives the workload of the example another version.
+// change sets another version in the workload of the example.
 func change(t *testing.T, cluster *controlplane.Cluster, version string) {
 	t.Helper()
 	kubectl(t, cluster, "", "patch", "deployment", "workload-demo", "-p",

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// TestThePageOfCommands finds every command on its page, in an example that the command line takes.
+// TestThePageOfCommands finds every command on its page, in an example that the command line accepts.
 func TestThePageOfCommands(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "commands.md"))

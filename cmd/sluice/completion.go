@@ -15,7 +15,7 @@ import (
 	"sluice.dev/sluice/pkg/release"
 )
 
-// completionDeadline is how long a shell waits for the names of Rollouts.
+// completionDeadline bounds the time that a shell waits for the names of Rollouts.
 func completionDeadline() time.Duration {
 	if d, err := time.ParseDuration(os.Getenv("SLUICE_COMPLETION_TIMEOUT")); err == nil && d > 0 {
 		return d
@@ -23,7 +23,7 @@ func completionDeadline() time.Duration {
 	return 3 * time.Second
 }
 
-// completeGet offers the kinds that can be shown, and then names.
+// completeGet completes the kinds, and then names.
 func (c *cli) completeGet(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	if len(args) == 0 {
 		return []string{"rollout", "rollouts"}, cobra.ShellCompDirectiveNoFileComp
@@ -31,7 +31,7 @@ func (c *cli) completeGet(cmd *cobra.Command, args []string, typed string) ([]st
 	return c.completeRollouts(cmd, args, typed)
 }
 
-// completeRollouts offers the names of the Rollouts in the namespace.
+// completeRollouts completes the names of the Rollouts in the namespace.
 func (c *cli) completeRollouts(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 && !isRollout(args[0]) {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -46,7 +46,7 @@ func (c *cli) completeRollouts(cmd *cobra.Command, args []string, _ string) ([]s
 	})
 }
 
-// completeJump offers Rollouts, and then the steps of the one that was named.
+// completeJump completes Rollouts, and then the steps of the given one.
 func (c *cli) completeJump(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	if len(args) == 0 || len(args) == 1 && isRollout(args[0]) {
 		return c.completeRollouts(cmd, args, typed)
@@ -57,7 +57,7 @@ func (c *cli) completeJump(cmd *cobra.Command, args []string, typed string) ([]s
 	return c.completeSteps(cmd, args, typed)
 }
 
-// completeSteps offers the steps of the Rollout that was named, with what each does.
+// completeSteps completes the steps of the given Rollout, with their descriptions.
 func (c *cli) completeSteps(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return c.offerForRollout(cmd, args, func(_ context.Context, _ access, r *api.Rollout) ([]string, error) {
 		var steps []string
@@ -68,7 +68,7 @@ func (c *cli) completeSteps(cmd *cobra.Command, args []string, _ string) ([]stri
 	})
 }
 
-// completeRevisions offers the revisions of the workload of the Rollout that was named, with their images.
+// completeRevisions completes the workload revisions of the given Rollout, with their images.
 func (c *cli) completeRevisions(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return c.offerForRollout(cmd, args, func(ctx context.Context, a access, r *api.Rollout) ([]string, error) {
 		_, w, err := a.readRevisions(ctx, r)
@@ -80,7 +80,7 @@ func (c *cli) completeRevisions(cmd *cobra.Command, args []string, _ string) ([]
 	})
 }
 
-// completeReleases offers the releases of the Rollout that was named, with their outcomes.
+// completeReleases completes the releases of the given Rollout, with their outcomes.
 func (c *cli) completeReleases(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return c.offerForRollout(cmd, args, func(ctx context.Context, a access, r *api.Rollout) ([]string, error) {
 		records, err := a.readRecords(ctx, r)
@@ -92,7 +92,7 @@ func (c *cli) completeReleases(cmd *cobra.Command, args []string, _ string) ([]s
 	})
 }
 
-// offerForRollout offers something of the Rollout that was named.
+// offerForRollout completes values that find reads from the given Rollout.
 func (c *cli) offerForRollout(cmd *cobra.Command, args []string, find func(context.Context, access, *api.Rollout) ([]string, error)) ([]string, cobra.ShellCompDirective) {
 	name, err := rolloutName(args)
 	if err != nil {
@@ -107,7 +107,7 @@ func (c *cli) offerForRollout(cmd *cobra.Command, args []string, find func(conte
 	})
 }
 
-// offerCompletions offers what is found in time. A shell is told of no error.
+// offerCompletions completes the values that find returns in time. It reports no errors to the shell.
 func (c *cli) offerCompletions(cmd *cobra.Command, find func(context.Context, access) ([]string, error)) ([]string, cobra.ShellCompDirective) {
 	a, err := c.newAccess()
 	if err != nil {

@@ -30,7 +30,7 @@ func TestAReleaseIsTurnedByCommands(t *testing.T) {
 		args []string
 		code int
 		out  string
-		told string // part of what is told on standard error
+		told string // part of the text on standard error
 	}{
 		{"a release that waits has not ended", []string{"status", "--timeout=100ms"}, codeUndecided, "", "is paused at step 1 of 3; approve it with"},
 		{"and is waited for until then", []string{"status", "--until-paused", limit}, 0, at(1), ""},
@@ -59,7 +59,7 @@ func TestAReleaseIsTurnedByCommands(t *testing.T) {
 		t.Errorf("the version is %s", got)
 	}
 
-	// A change is a release for whoever asks at once, and undoing what was released is another one.
+	// A change starts a release at once, and undoing a completed release is another release.
 	change(t, cluster, "second")
 	for _, step := range []struct {
 		args []string
@@ -87,8 +87,7 @@ func TestAReleaseIsTurnedByCommands(t *testing.T) {
 	run.stop(t)
 }
 
-// TestTheWritesOfOpenKruisesCommands gives a release the patches that kubectl-kruise sends, and those of the commands here, and finds
-// no difference in what comes of them.
+// TestTheWritesOfOpenKruisesCommands sends the patches of kubectl-kruise and the commands of Sluice to a release, and finds the same effects.
 func TestTheWritesOfOpenKruisesCommands(t *testing.T) {
 	t.Parallel()
 	cluster := installed(t)
@@ -112,7 +111,7 @@ func TestTheWritesOfOpenKruisesCommands(t *testing.T) {
 	turns := []struct {
 		name      string
 		raw, ours func()
-		effect    []string // facts of the Rollout that come true
+		effect    []string // facts of the Rollout that become true
 	}{
 		{"pause", func() { patch("rollout", `{"spec":{"strategy":{"paused":true}}}`, "--type=merge") },
 			func() { ours("pause", "rollouts-demo") }, []string{`{.status.conditions[?(@.type=="Progressing")].reason}=Paused`}},
@@ -167,8 +166,8 @@ func TestTheWritesOfOpenKruisesCommands(t *testing.T) {
 	becomes("{.status.currentStepState}=StepPaused")
 }
 
-// kruiseUndo is the patch by which kubectl-kruise gives a Deployment the template of its latest ReplicaSet again. Of the Deployment's
-// annotations it keeps OpenKruise's only.
+// kruiseUndo returns the patch with which kubectl-kruise restores the template of a Deployment's latest ReplicaSet. It keeps only OpenKruise's annotations of
+// the Deployment.
 func kruiseUndo(t *testing.T, cluster *controlplane.Cluster) string {
 	t.Helper()
 	var set struct {

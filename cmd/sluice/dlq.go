@@ -40,12 +40,12 @@ func (c *cli) dlqCommand() *cobra.Command {
 	return dlq
 }
 
-// taskRelease is what people call queue.TaskRelease.
+// taskRelease is the name of queue.TaskRelease for users.
 const taskRelease = "release"
 
 func taskName(k queue.Key) string { return cmp.Or(k.Task, taskRelease) }
 
-// ofTask keeps the letters that --task asks for.
+// ofTask returns the letters of the task in --task.
 func (o *dlqOptions) ofTask(letters []queue.DeadLetter) ([]queue.DeadLetter, error) {
 	switch o.task {
 	case "":
@@ -144,7 +144,7 @@ func (c *cli) dlqRetryCommand(o *dlqOptions) *cobra.Command {
 	return retry
 }
 
-// withLetters reads the letters that the options ask for. namespace is empty for all of them.
+// withLetters reads the letters that the options select. namespace is empty for all namespaces.
 func (c *cli) withLetters(ctx context.Context, o *dlqOptions, do func(q *queue.Queue, letters []queue.DeadLetter, namespace string) error) error {
 	namespace := ""
 	if !o.spaces {
@@ -168,7 +168,7 @@ func (c *cli) withLetters(ctx context.Context, o *dlqOptions, do func(q *queue.Q
 	return do(q, letters, namespace)
 }
 
-// lettersAbout are those about one Rollout of one cluster: about its release, its measurements, or both.
+// lettersAbout returns the letters about one Rollout of one cluster: about its release, its measurements, or both.
 func (c *cli) lettersAbout(letters []queue.DeadLetter, namespace, name string) (found []queue.DeadLetter, err error) {
 	var clusters []string
 	for _, l := range letters {
@@ -196,7 +196,7 @@ func (c *cli) letterOf(letters []queue.DeadLetter, namespace, name string) (queu
 	return found[0], nil
 }
 
-// lettersOf are those of all names, or none and an error.
+// lettersOf returns the letters of all names, or only an error.
 func (c *cli) lettersOf(letters []queue.DeadLetter, namespace string, names []string) (found []queue.DeadLetter, err error) {
 	for _, arg := range names {
 		name, err := rolloutName([]string{arg})
@@ -212,7 +212,7 @@ func (c *cli) lettersOf(letters []queue.DeadLetter, namespace string, names []st
 	return found, nil
 }
 
-// retryLetters goes on when one fails: the others have nothing to do with it.
+// retryLetters continues after an error, because the other letters are independent.
 func (c *cli) retryLetters(ctx context.Context, q *queue.Queue, letters []queue.DeadLetter) error {
 	var failed error
 	for _, l := range letters {
@@ -236,13 +236,13 @@ func noLettersIn(namespace string) string {
 	return fmt.Sprintf("No dead letters in namespace %s; -A looks in all.", namespace)
 }
 
-// completeLetters offers the Rollouts that have a letter.
+// completeLetters completes the Rollouts that have a letter.
 func (c *cli) completeLetters(o *dlqOptions) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(cmd.Context(), completionDeadline())
 		defer cancel()
 		var names []string
-		// A shell has no place for errors.
+		// A shell does not show errors.
 		_ = c.withLetters(ctx, o, func(_ *queue.Queue, letters []queue.DeadLetter, _ string) error {
 			for _, l := range letters {
 				names = append(names, l.Key.Name)

@@ -15,7 +15,7 @@ import (
 	"sluice.dev/sluice/pkg/queue"
 )
 
-// errorWidth is how much of an error the narrow table shows.
+// errorWidth is the width of an error in the narrow table.
 const errorWidth = 60
 
 func (c *cli) printLetters(letters []queue.DeadLetter, o *dlqOptions) error {
@@ -25,7 +25,7 @@ func (c *cli) printLetters(letters []queue.DeadLetter, o *dlqOptions) error {
 		for _, l := range letters {
 			names = append(names, fmt.Sprintf("rollout.%s/%s", api.Group, l.Key.Name))
 		}
-		for _, name := range slices.Compact(names) { // of a release and of its measurements
+		for _, name := range slices.Compact(names) { // a release and its measurements have one name
 			fmt.Fprintln(c.out, name)
 		}
 		return nil
@@ -63,7 +63,7 @@ func letterCells(l queue.DeadLetter, wide bool, now time.Time) map[string]string
 	}
 }
 
-// letterName is the Rollout as kubectl writes it, and the task unless that is the release.
+// letterName returns the Rollout in the notation of kubectl, and the task unless it is the release.
 func letterName(k queue.Key) string {
 	name := fmt.Sprintf("rollout.%s/%s", api.Group, k.Name)
 	if k.Task != queue.TaskRelease {
@@ -74,7 +74,7 @@ func letterName(k queue.Key) string {
 
 func ageText(at, now time.Time) string { return duration.HumanDuration(now.Sub(at)) }
 
-// printLetter says all that is known, and what to do next.
+// printLetter prints all known facts about a letter, and the next command.
 func (c *cli) printLetter(l queue.DeadLetter, output string) error {
 	if output != "" {
 		return c.printValue(output, l)

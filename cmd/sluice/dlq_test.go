@@ -15,7 +15,7 @@ import (
 	"sluice.dev/sluice/pkg/queue"
 )
 
-// letters puts dead letters into an archive, as executors write them.
+// letters stores dead letters in an archive, as executors write them.
 func (a *archive) letters(list ...queue.DeadLetter) {
 	a.Helper()
 	nc, err := nats.Connect(a.server.URL(), nats.UserInfo(a.server.User(), a.server.Password()))
@@ -42,7 +42,7 @@ func aLetter(cluster, namespace, name string, reason queue.Reason) queue.DeadLet
 	}
 }
 
-// runs runs a command against the archive, in the namespace shop, and returns what it prints.
+// runs runs a command against the archive, in the namespace shop, and returns its output.
 func (a *archive) runs(args ...string) (out, errors string, code int) {
 	a.Helper()
 	a.Setenv("KUBECONFIG", "/nonexistent")
@@ -104,7 +104,7 @@ func TestDeadLettersAreListedAndShown(t *testing.T) {
 	}
 }
 
-// A release and its measurements are two tasks: either may have a letter.
+// A release and its measurements are two tasks; each may have a letter.
 func TestDeadLettersAboutMeasurements(t *testing.T) {
 	a := newArchive(t)
 	release, analysis := aLetter("eu-1", "shop", "checkout", queue.Failing), aLetter("eu-1", "shop", "checkout", queue.Failing)
@@ -205,7 +205,7 @@ func TestDeadLettersAreRetried(t *testing.T) {
 		}
 	}
 
-	// Each of them is run again.
+	// The retry runs each of them again.
 	ran := make(chan queue.Key, 10)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)

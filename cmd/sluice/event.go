@@ -17,7 +17,7 @@ import (
 	"sluice.dev/sluice/pkg/event"
 )
 
-// Exit codes of what sends a decision, beside 0 for an accepted one and 1 for whatever kept it from being sent.
+// Exit codes of the commands that send a decision. 0 means accepted, and 1 means that the decision was not sent.
 const (
 	codeRefused   = 3
 	codeUndecided = 4
@@ -29,7 +29,7 @@ const exitCodes = `Exit codes:
   3  it was refused; the message says why and what to do
   4  it was sent, and no answer came in time; sending it again with the same --source and --id is safe`
 
-// sendOptions say how a decision is sent.
+// sendOptions select how a decision is sent.
 type sendOptions struct {
 	nats                                *component.NATSFlags
 	cluster, principal                  string
@@ -118,7 +118,7 @@ func (c *cli) eventDecideCommand(decision api.Decision) *cobra.Command {
 			if cmd.Flags().Changed("step") {
 				a.Step = &step
 			}
-			// A variable that is not set would make the decision match more than it was meant to.
+			// An unset shell variable would make the decision apply to more than its sender intended.
 			for _, flag := range []string{"rollout-id", "image", "revision", "id", "source"} {
 				if f := cmd.Flags().Lookup(flag); f.Changed && f.Value.String() == "" {
 					return fmt.Errorf("--%s is empty: leave it out or give it a value", flag)
@@ -143,7 +143,7 @@ func (c *cli) eventDecideCommand(decision api.Decision) *cobra.Command {
 	return decide
 }
 
-// sendEvent sends a decision and makes what comes of it the outcome of the command.
+// sendEvent sends a decision and returns its result as the outcome of the command.
 func (c *cli) sendEvent(ctx context.Context, e event.Event, o sendOptions) error {
 	if o.output != "text" && o.output != "json" && o.output != "yaml" {
 		return fmt.Errorf("--output %q: use text, json or yaml", o.output)
@@ -211,7 +211,7 @@ func (c *cli) printEvent(e event.Event, text, output string) error {
 	return err
 }
 
-// outcome is an error that is a whole message and has an exit code of its own.
+// outcome is an error with a complete message and its own exit code.
 type outcome struct {
 	code int
 	text string
@@ -219,7 +219,7 @@ type outcome struct {
 
 func (o outcome) Error() string { return o.text }
 
-// As makes an outcome be printed as it is.
+// As makes the caller print the outcome without additions.
 func (o outcome) As(target any) bool {
 	whole, ok := target.(*said)
 	if ok {
@@ -228,7 +228,7 @@ func (o outcome) As(target any) bool {
 	return ok
 }
 
-// codeOf is the exit code for an error.
+// codeOf returns the exit code of an error.
 func codeOf(err error) int {
 	var o outcome
 	var slow late

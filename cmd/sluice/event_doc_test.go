@@ -17,10 +17,10 @@ import (
 	"sluice.dev/sluice/test/controlplane"
 )
 
-// grant gives the service account of docs/approvals.md its right and the pipeline its token, by the document's own commands.
+// grant gives the service account of docs/approvals.md its right and the pipeline its token, with the commands of the document.
 func (p *pipeline) grant() {
 	p.Helper()
-	binary, err := controlplane.Binary() // kubectl is built beside it
+	binary, err := controlplane.Binary() // kubectl is built in the same directory
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func (p *pipeline) shell(script string, env ...string) (string, error) {
 	return string(out), err
 }
 
-// blocks are the code blocks of docs/approvals.md that are marked as tested, by name.
+// blocks returns the code blocks of docs/approvals.md that are marked as tested, by name.
 func blocks(t *testing.T) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "approvals.md"))
@@ -96,7 +96,7 @@ func (p *pipeline) runTheDocument() {
 	}
 }
 
-// workflow is what a runner of GitHub does with a workflow: the script of its step, and the environment.
+// workflow returns the script of a GitHub workflow's step and its environment, as a runner would.
 func (p *pipeline) workflow(text string) (script string, env []string) {
 	p.Helper()
 	var workflow struct {
@@ -120,11 +120,11 @@ func (p *pipeline) workflow(text string) (script string, env []string) {
 	for name, value := range step.Env {
 		env = append(env, name+"="+values.Replace(value))
 	}
-	// The runner's own certificates are the system's.
+	// The runner trusts the certificates of its system.
 	return step.Run, append(env, "CURL_CA_BUNDLE="+filepath.Join(p.dir, "ca.crt"), "SSL_CERT_FILE="+filepath.Join(p.dir, "ca.crt"))
 }
 
-// natsCLI has the nats command line run if there is one, else one that only writes down its arguments.
+// natsCLI selects the nats command line if it is installed, or else a stub that records its arguments.
 func (p *pipeline) natsCLI() (env []string) {
 	p.Helper()
 	if path, err := exec.LookPath("nats"); err == nil {
@@ -144,7 +144,7 @@ func (p *pipeline) natsCLI() (env []string) {
 
 func (p *pipeline) stubbed() string { return filepath.Join(p.dir, "nats.arguments") }
 
-// sendStubbed sends what the nats command line would have sent.
+// sendStubbed sends the message that the nats command line would have sent.
 func (p *pipeline) sendStubbed() {
 	p.Helper()
 	text, err := os.ReadFile(p.stubbed())

@@ -16,7 +16,7 @@ import (
 	"sluice.dev/sluice/pkg/event"
 )
 
-// maxFile is more than any approval has.
+// maxFile is larger than any approval.
 const maxFile = 1 << 20
 
 // readEvent reads one CloudEvent in its JSON form, or the same as YAML.
@@ -71,7 +71,7 @@ func parseEvent(text []byte) (event.Event, error) {
 	return event.Decode(map[string][]string{"content-type": {"application/cloudevents+json"}}, body)
 }
 
-// newApproval is the event of a decision that is made now.
+// newApproval returns the event of a decision with the current time.
 func newApproval(about event.Rollout, a event.Approval, source, id string) (event.Event, error) {
 	e := cloudevents.New()
 	e.SetType(event.TypeApproval)

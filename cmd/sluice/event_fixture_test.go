@@ -20,18 +20,18 @@ import (
 	"sluice.dev/sluice/test/controlplane"
 )
 
-// pipeline is a cluster where each part of Sluice is the NATS user that deploy/nats makes for it, and a directory with what a CI
-// job has: a token, the certificate of the receiver, and its password for NATS.
+// pipeline is a cluster in which each part of Sluice is the NATS user of deploy/nats. Its directory has the files of a CI job: a token, the certificate of the
+// receiver, and the password for NATS.
 type pipeline struct {
 	*testing.T
 	cluster   *controlplane.Cluster
 	dir       string
 	nats, url string
-	// stopExecutor ends the executor, so that nobody decides any more.
+	// stopExecutor stops the executor, so that approvals get no more decisions.
 	stopExecutor func()
 }
 
-// site is where the pipeline releases: as docs/approvals.md names it.
+// site is the release of the pipeline, with the names of docs/approvals.md.
 const site = `
 apiVersion: apps/v1
 kind: Deployment
@@ -102,7 +102,7 @@ func (p *pipeline) start(c *cobra.Command, args ...string) (log *waiting, stop f
 	return log, stop
 }
 
-// waiting is a log that can be waited for.
+// waiting is a log with a method that waits for a text.
 type waiting struct{ buffer }
 
 func (w *waiting) await(t *testing.T, pattern *regexp.Regexp) []string {
@@ -125,7 +125,7 @@ func (p *pipeline) write(path, text string) {
 	}
 }
 
-// certificate writes the certificate that Go keeps for tests, as ca.crt too, and its key.
+// certificate writes the certificate that Go keeps for tests, also as ca.crt, and its key.
 func (p *pipeline) certificate() (cert, key string) {
 	p.Helper()
 	server := httptest.NewTLSServer(nil)
@@ -142,7 +142,7 @@ func (p *pipeline) certificate() (cert, key string) {
 	return cert, key
 }
 
-// release takes away the release before, if there is one, and starts another, up to its first pause.
+// release removes an earlier release, and starts another one up to its first pause.
 func (p *pipeline) release() {
 	p.Helper()
 	kubectl(p.T, p.cluster, "", "delete", "-n", "shop", "rollout,deployment", "--all", "--timeout=600s")
@@ -159,7 +159,7 @@ func (p *pipeline) pausedAt(step int) {
 	kubectl(p.T, p.cluster, "", "wait", "-n", "shop", "rollout/checkout", "--for=jsonpath={.status.canaryStatus.currentStepState}=StepPaused", "--timeout=600s")
 }
 
-// approvals are the actors and comments of what was accepted.
+// approvals returns the actors and comments of the accepted approvals.
 func (p *pipeline) approvals() string {
 	p.Helper()
 	return kubectl(p.T, p.cluster, "", "get", "-n", "shop", "rollout/checkout", "-o", "jsonpath={range .status.approvals[*]}{.step} {.decision} {.actor} {.comment};{end}")

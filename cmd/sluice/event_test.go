@@ -93,7 +93,7 @@ func (p *pipeline) decide() {
 	}
 }
 
-// A receiver that is away for a moment does not fail a pipeline, and a place that is no receiver gets its token once only.
+// A receiver that is away for a moment does not fail a pipeline. An address that is not a receiver gets the token only once.
 func TestTheReceiverIsTriedAgainAndNoTokenFollowsARedirect(t *testing.T) {
 	t.Parallel()
 	const event = `{"specversion":"1.0","type":"dev.sluice.approval.v1","source":"/ci","id":"1","subject":"namespaces/shop/rollouts/web","datacontenttype":"application/json","data":{"decision":"approve","rolloutID":"v1"}}`

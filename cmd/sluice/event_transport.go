@@ -23,11 +23,10 @@ import (
 	"sluice.dev/sluice/pkg/receiver/client"
 )
 
-// errUndecided says that a decision was sent and has no answer yet.
+// errUndecided means that a decision was sent and has no answer yet.
 var errUndecided = errors.New("no answer yet")
 
-// sender is one of the two ways to send a decision. It tries until ctx ends, and returns the event that answers, if that is
-// waited for.
+// sender is one of the two transports of a decision. It tries until ctx ends. If wait is set, it returns the event with the answer.
 type sender interface {
 	sendDecision(ctx context.Context, e event.Event, wait bool) (*event.Event, error)
 }
@@ -46,8 +45,8 @@ type natsSender struct {
 	warnings  *closableWriter
 }
 
-// closableWriter passes on what is written until it is closed. A connection that ends may have something to say when the command, whose
-// standard error it is, says its last word.
+// closableWriter forwards writes until it is closed. A closing connection may write a warning while the command writes its final message to the same standard
+// error.
 type closableWriter struct {
 	mu sync.Mutex
 	to io.Writer
@@ -125,7 +124,7 @@ func (s natsSender) sendOver(ctx context.Context, q *queue.Queue, e event.Event,
 	return &decided, err
 }
 
-// userOfCredentials reads the name of the user from a NATS credentials file, whose first part is a JSON web token.
+// userOfCredentials reads the user name from a NATS credentials file, whose first part is a JSON web token.
 func userOfCredentials(file string) (string, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -177,7 +176,7 @@ func (s receiverSender) sendDecision(ctx context.Context, e event.Event, wait bo
 	return decided, nil
 }
 
-// tokenSource is where the token for the receiver comes from. A file may be renewed while the command tries on.
+// tokenSource returns the source of the token for the receiver. Another process may renew a token file while the command retries.
 func (c *cli) tokenSource(o sendOptions, about event.Rollout) (func(context.Context) (string, error), error) {
 	named := 0
 	for _, s := range []string{o.token, o.tokenFile, o.account} {
@@ -208,7 +207,7 @@ func (c *cli) tokenSource(o sendOptions, about event.Rollout) (func(context.Cont
 	return nil, errors.New("say who you are at the approval receiver: give --token-file, $SLUICE_TOKEN or --service-account")
 }
 
-// tokenLife is the shortest that API servers grant.
+// tokenLife is the shortest token lifetime that API servers grant.
 const tokenLife int64 = 600
 
 func (c *cli) requestToken(o sendOptions, namespace string) (func(context.Context) (string, error), error) {

@@ -89,7 +89,7 @@ func (c *cli) eventsSchemaCommand() *cobra.Command {
 	}
 }
 
-// eventTypeNames are the types as noun.verb.
+// eventTypeNames returns the event types as noun.verb.
 func eventTypeNames() (list []string) {
 	for _, k := range event.Vocabulary() {
 		list = append(list, k.Noun+"."+k.Verb)
@@ -147,7 +147,7 @@ func (c *cli) showEvents(ctx context.Context, name string, o eventsOptions) erro
 	return nil
 }
 
-// interruptionNotice tells the user of a watch that NATS is gone, and that it is back.
+// interruptionNotice reports to the user of a watch that NATS is gone, and later that it is back.
 func (c *cli) interruptionNotice(o eventsOptions) func(error) {
 	next := "If it lasts, find out more with: " + c.command + " check."
 	if _, note, err := o.nats.QueueOptions(); err == nil && note != "" {
@@ -171,7 +171,7 @@ func noEventsIn(namespace string) string {
 	return fmt.Sprintf("No events found in namespace %s; -A looks in all.", namespace)
 }
 
-// readOptions says what to read, but for the namespace.
+// readOptions returns the options of a read, except for the namespace.
 func (o eventsOptions) readOptions(name string, now time.Time) (queue.ReadOptions, error) {
 	r := queue.ReadOptions{Cluster: o.cluster, Name: name, Follow: o.watch}
 	switch o.output {
@@ -197,7 +197,7 @@ func (o eventsOptions) readOptions(name string, now time.Time) (queue.ReadOption
 	return r, nil
 }
 
-// wantedTypes reads --type. Without it all are wanted but the measurements, which would bury the others.
+// wantedTypes parses --type. The default excludes measurements, because they would hide the other events.
 func wantedTypes(list []string) (func(string) bool, error) {
 	wanted := map[string]bool{}
 	for _, word := range list {
@@ -210,7 +210,7 @@ func wantedTypes(list []string) (func(string) bool, error) {
 		if !found && !strings.HasPrefix(word, "dev.sluice.") {
 			return nil, fmt.Errorf("--type %q: there are no such events", word)
 		}
-		wanted[word] = true // one that only a later version knows
+		wanted[word] = true // a type that only a later version knows
 	}
 	return func(kind string) bool { return wanted[kind] || len(list) == 0 && kind != event.TypeMeasured }, nil
 }

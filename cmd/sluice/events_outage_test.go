@@ -25,7 +25,7 @@ type follower struct {
 	ended       <-chan int
 }
 
-// following starts one that ends with the test.
+// following starts a follower that ends with the test.
 func (a *archive) following(args ...string) follower {
 	a.Helper()
 	ctx, cancel := context.WithTimeout(a.Context(), watchLimit)
@@ -47,7 +47,7 @@ func (a *archive) following(args ...string) follower {
 
 func line(s *bufio.Scanner) string { s.Scan(); return s.Text() }
 
-// shows wants the next event to be this one.
+// shows checks that the next event is this one.
 func (f follower) shows(seq int64) {
 	f.Helper()
 	if got, want := line(f.out), fmt.Sprintf(`"id":"u-checkout/%d"`, seq); !strings.Contains(got, want) {
@@ -55,7 +55,7 @@ func (f follower) shows(seq int64) {
 	}
 }
 
-// says wants the next line on standard error to be this one, but for durations.
+// says checks that the next line on standard error is this one, except for durations.
 func (f follower) says(want string) {
 	f.Helper()
 	got := regexp.MustCompile(`after [0-9.]+(ms|s)`).ReplaceAllString(line(f.errors), "after a while")
@@ -64,7 +64,7 @@ func (f follower) says(want string) {
 	}
 }
 
-// restart stops the server for as long as meanwhile takes, and starts it again at its place with this password.
+// restart stops the server while meanwhile runs, and starts it again at the same address with this password.
 func (a *archive) restart(password string, meanwhile func()) {
 	a.Helper()
 	at, err := url.Parse(a.server.URL())
@@ -101,7 +101,7 @@ func TestAWatchOfEventsSaysThatNATSIsGoneAndBackAndMissesNothing(t *testing.T) {
 		a.tell("shop", "checkout", paused(seq))
 		f.shows(seq)
 		a.restart(a.server.Password(), func() { f.says(gone) })
-		// Whether they come before the watch is back or after it, is left to chance.
+		// Chance decides whether they arrive before the watch is back or after it.
 		a.tell("shop", "checkout", paused(seq+1))
 		a.tell("shop", "checkout", paused(seq+2))
 		f.says(back)

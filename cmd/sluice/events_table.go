@@ -14,7 +14,7 @@ import (
 	"sluice.dev/sluice/pkg/event"
 )
 
-// eventPrinter shows events one after the other.
+// eventPrinter prints events one after the other.
 type eventPrinter struct {
 	event func(event.Event) error
 	end   func() error
@@ -43,7 +43,7 @@ func (c *cli) eventPrinter(o eventsOptions) (eventPrinter, error) {
 		t.header = append([]string{"NAMESPACE"}, t.header...)
 	}
 	if o.watch {
-		// What comes later is not known yet: room for most of it.
+		// Later events are not known yet, so the columns have room for most values.
 		t.widths = map[string]int{"ROLLOUT": 16, "TYPE": 18, "STEP": 4, "ACTOR": 14, "REASON": 14}
 	}
 	return eventPrinter{func(e event.Event) error {
@@ -55,7 +55,7 @@ func (c *cli) eventPrinter(o eventsOptions) (eventPrinter, error) {
 	}, t.flushRows}, nil
 }
 
-// eventCells are the values of the columns.
+// eventCells returns the values of the columns.
 func eventCells(e event.Event, columns []string) (cells []string) {
 	about, err := event.ParseSource(e.Source())
 	if err != nil {
@@ -87,7 +87,7 @@ func eventCells(e event.Event, columns []string) (cells []string) {
 	return cells
 }
 
-// decidedCells words an answer to an approval as the other events are.
+// decidedCells formats the answer to an approval like other events.
 func decidedCells(e event.Event) (d event.Data, step string) {
 	decided, err := event.ParseDecided(e)
 	if err != nil {
@@ -101,7 +101,7 @@ func decidedCells(e event.Event) (d event.Data, step string) {
 	}, step
 }
 
-// actorText is who caused it, or in parentheses what.
+// actorText returns the actor, or in parentheses the cause.
 func actorText(d event.Data) string {
 	if d.Actor != "" || d.Cause == "" {
 		return d.Actor
@@ -109,7 +109,7 @@ func actorText(d event.Data) string {
 	return "(" + strings.ToLower(string(d.Cause)) + ")"
 }
 
-// oneLine keeps a text from breaking its row, or from steering the terminal.
+// oneLine replaces control characters, so that a text neither breaks its row nor controls the terminal.
 func oneLine(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r >= 0x7f && r < 0xa0 {
@@ -119,7 +119,7 @@ func oneLine(s string) string {
 	}, s)
 }
 
-// eventTable prints rows whose columns keep the greatest width that they have had.
+// eventTable prints rows in columns that keep their greatest width so far.
 type eventTable struct {
 	out    io.Writer
 	header []string
@@ -131,7 +131,7 @@ type eventTable struct {
 
 func (t *eventTable) addRow(cells ...string) { t.rows = append(t.rows, cells) }
 
-// flushRows prints what was added, the first time with the names of the columns.
+// flushRows prints the added rows, the first time with the names of the columns.
 func (t *eventTable) flushRows() error {
 	if len(t.rows) == 0 {
 		return nil

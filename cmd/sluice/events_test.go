@@ -28,15 +28,15 @@ import (
 // archive is a NATS server with events.
 type archive struct {
 	*testing.T
-	dir    string // where the server keeps everything
+	dir    string // the data directory of the server
 	server *embedded.Server
 	queue  *queue.Queue
-	args   []string // how a command connects to it
+	args   []string // the flags of a command that connects to it
 }
 
 func newArchive(t *testing.T) *archive { return newArchiveAt(t, 0) }
 
-// newArchiveAt has it at a port, 0 for any.
+// newArchiveAt starts the server at a port, 0 for any port.
 func newArchiveAt(t *testing.T, port int) *archive {
 	t.Helper()
 	dir := natsdir.ForTest(t)
@@ -77,7 +77,7 @@ func (a *archive) publish(e event.Event) {
 	}
 }
 
-// storeAgain stores every event once more, as an executor does that starts long after.
+// storeAgain stores every event again, as an executor does that starts much later.
 func (a *archive) storeAgain() {
 	a.Helper()
 	nc, err := nats.Connect(a.server.URL(), nats.UserInfo(a.server.User(), a.server.Password()))

@@ -92,13 +92,13 @@ func (c *cli) getTree(ctx context.Context, name string, watch bool) error {
 	return c.notFound(ctx, namespace, name, err)
 }
 
-// withFrozenAges is a view whose ages do not grow, so that two of them differ only when something has happened.
+// withFrozenAges returns a view whose ages do not grow, so that two views differ only after a change.
 func withFrozenAges(v view.View) view.View {
 	v.Now = v.Rollout.CreationTimestamp.Time
 	return v
 }
 
-// notFound adds to the error of a missing Rollout where there is one of that name.
+// notFound adds to the error of a missing Rollout the namespaces that have a Rollout of that name.
 func (c *cli) notFound(ctx context.Context, namespace, name string, err error) error {
 	if err == nil || !apierrors.IsNotFound(err) || api.Unserved(err) {
 		return err
@@ -110,12 +110,12 @@ func (c *cli) notFound(ctx context.Context, namespace, name string, err error) e
 	return said(fmt.Sprintf("%s List what is there with: %s get rollouts -A", text, c.command))
 }
 
-// said is an error that is a whole message already.
+// said is an error with a complete message.
 type said string
 
 func (s said) Error() string { return string(s) }
 
-// namespacesWith are the namespaces that have a Rollout of this name, as far as the user may know.
+// namespacesWith returns the namespaces that have a Rollout of this name, as far as the user may list them.
 func (c *cli) namespacesWith(ctx context.Context, name string) []string {
 	config, _, err := c.clusterConfig()
 	if err != nil {

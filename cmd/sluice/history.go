@@ -145,7 +145,7 @@ func (a access) readRecords(ctx context.Context, r *api.Rollout) ([]*api.Rollout
 	return typedRecords(objects)
 }
 
-// recordObjects are the records of a Rollout, without the notes on who wrote which field.
+// recordObjects returns the records of a Rollout, without managed fields.
 func (a access) recordObjects(ctx context.Context, r *api.Rollout) ([]*unstructured.Unstructured, error) {
 	list, err := a.write.Resource(api.RolloutHistoryResource()).Namespace(r.Namespace).List(ctx, metav1.ListOptions{LabelSelector: api.LabelRolloutUID + "=" + string(r.UID)})
 	if api.Unserved(err) {
@@ -162,7 +162,7 @@ func (a access) recordObjects(ctx context.Context, r *api.Rollout) ([]*unstructu
 	return objects, nil
 }
 
-// typedRecords are the records, oldest release first.
+// typedRecords converts the records, oldest release first.
 func typedRecords(objects []*unstructured.Unstructured) ([]*api.RolloutHistory, error) {
 	var records []*api.RolloutHistory
 	for _, o := range objects {

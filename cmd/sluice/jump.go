@@ -14,7 +14,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// jumper is the field manager of jumps, by which a Rollout's status tells who made them.
+// jumper is the field manager of jumps. The status of a Rollout shows by it who jumped.
 const jumper = "sluice-jump"
 
 type jumpOptions struct {
@@ -79,7 +79,7 @@ func (c *cli) jumpTo(ctx context.Context, name string, step int32, o jumpOptions
 	return c.awaitNextPause(ctx, a.read, r, rollout.Pause{Epoch: made.Epoch, PauseSeq: r.Status.Sluice.PauseSeq}, o.timeout)
 }
 
-// giveJump writes the jump.
+// giveJump writes the jump into the status.
 func (c *cli) giveJump(ctx context.Context, a access, name string, step int32) (*api.Rollout, release.Jump, error) {
 	var given release.Jump
 	r, err := c.patchStatus(ctx, a, name, jumper, func(r *api.Rollout, again bool) ([]byte, error) {

@@ -2,5 +2,5 @@
 
 package main
 
-// lock does nothing where there is no advisory locking: two processes on one directory are up to the user there.
+// lock does nothing on systems without advisory locks. There the user must not run two processes on one directory.
 func lock(string) (unlock func(), err error) { return func() {}, nil }

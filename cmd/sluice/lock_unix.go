@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// lock makes sure that one process at a time keeps its data in dir. The kernel lets go of the lock when the process ends, however it ends.
+// lock ensures that only one process at a time keeps its data in dir. The kernel releases the lock at any end of the process.
 func lock(dir string) (unlock func(), err error) {
 	file, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

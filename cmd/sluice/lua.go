@@ -43,7 +43,7 @@ func (c *cli) luaConvertCommand() *cobra.Command {
 	}
 }
 
-// caseFiles are the cases that a path stands for.
+// caseFiles returns the case files of a path.
 func caseFiles(path string) ([]string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -69,7 +69,7 @@ func caseFiles(path string) ([]string, error) {
 	return files, nil
 }
 
-// convertCaseFile writes all of the file or nothing.
+// convertCaseFile writes the whole file or nothing.
 func convertCaseFile(file string) (written string, err error) {
 	var text strings.Builder
 	if err := cases.Convert(&text, file); err != nil {

@@ -11,7 +11,7 @@ import (
 	"sluice.dev/sluice/cmd/sluice/internal/luatest"
 )
 
-// codeUnreadable is the exit code for what cannot be read, or a command line that is wrong, where 1 tells something else.
+// codeUnreadable is the exit code for unreadable files and wrong command lines, because 1 means a failed case.
 const codeUnreadable = 2
 
 func unreadableError(err error) error { return outcome{codeUnreadable, "error: " + err.Error()} }
@@ -51,7 +51,7 @@ func (c *cli) luaTestCommand() *cobra.Command {
 	return command
 }
 
-// usageArgs is a check of arguments whose mistakes end with the exit code of a command line that is wrong.
+// usageArgs wraps a check of arguments, so that its errors have the exit code of a wrong command line.
 func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
@@ -101,10 +101,10 @@ func (c *cli) luaTestOnce(ctx context.Context, dir, output string) error {
 	return err
 }
 
-// watchEvery is how often files are looked at: no watch of a file system is worth a dependency here.
+// watchEvery is the interval of polling files; a file system watch is not worth a dependency here.
 const watchEvery = 300 * time.Millisecond
 
-// watchLuaTest runs the cases again whenever a file changes, until ctx is done.
+// watchLuaTest runs the cases again after each change of a file, until ctx is done.
 func (c *cli) watchLuaTest(ctx context.Context, dir string) error {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
@@ -120,7 +120,7 @@ func (c *cli) watchLuaTest(ctx context.Context, dir string) error {
 			}
 			last = now
 			if err := c.luaTestOnce(ctx, dir, ""); err != nil && errorMessage(err) != "" {
-				fmt.Fprintln(c.errors, errorMessage(err)) // a file that is half written, say
+				fmt.Fprintln(c.errors, errorMessage(err)) // for example a file that is half written
 			}
 			fmt.Fprintf(c.errors, "Watching %s; end it with Ctrl-C.\n", dir)
 		}

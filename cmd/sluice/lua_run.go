@@ -124,7 +124,7 @@ func (c *cli) runLua(ctx context.Context, stdin io.Reader, script string, o luaR
 	return nil
 }
 
-// readRollout is the Rollout whose step it is: the one of a file, or one made of the flags.
+// readRollout returns the Rollout of a file, or one built from the flags.
 func (o luaRunOptions) readRollout(stdin io.Reader, weight bool) (map[string]any, error) {
 	if o.rollout != "" {
 		return readManifest(o.rollout, stdin)

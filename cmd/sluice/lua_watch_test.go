@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// Whoever edits a script sees at once what comes of it.
+// The author of a script sees the result of each edit at once.
 func TestCasesRunAgainWhenAFileChanges(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -1,9 +1,9 @@
-// Command sluice is the command line of Sluice, also as the kubectl plugin kubectl-sluice: it runs all parts in one process,
-// shows, approves, freezes, stops and retries releases, gives workloads older versions back, checks clusters, and prints what to install.
+// Command sluice is the command line of Sluice, also as the kubectl plugin kubectl-sluice. It runs all parts in one process. It shows, approves, pauses, aborts
+// and retries releases, restores older versions of workloads, checks clusters, and prints the manifests to install.
 //
-// It decides nothing about releases: it reads what the executor wrote, and its only writes are those by which anybody may ask for
-// something: approvals, jumps and commands in the status, spec.strategy.paused, and the pod template of the workload. Invariant: results go to standard output, messages to standard error, and the exit code is not 0
-// when the command did not do what it was asked to: 1, but for decisions of others that a pipeline must tell apart.
+// It decides nothing about releases: it reads the status that the executor wrote. It writes only requests that any client may write: approvals, jumps and
+// commands in the status, spec.strategy.paused, and the pod template of the workload. Invariant: results go to standard output, messages to standard error, and
+// the exit code is not 0 when the command failed. It is 1, except for decisions of others that a pipeline must distinguish.
 package main
 
 import (
@@ -23,7 +23,7 @@ func main() {
 	os.Exit(code)
 }
 
-// executeCommand runs a command line and returns the exit code. args[0] is the name of the program, which decides how help calls it.
+// executeCommand runs a command line and returns the exit code. args[0] is the name of the program, which the help texts use.
 func executeCommand(ctx context.Context, args []string, out, errors io.Writer) int {
 	root := newRoot(args[0], out, errors)
 	root.SetArgs(args[1:])

@@ -14,7 +14,7 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// errorMessage is what a user reads of an error: what went wrong, and what to do next.
+// errorMessage returns the text of an error for users: the failure, and the next action.
 func errorMessage(err error) string {
 	var status apierrors.APIStatus
 	var whole said
@@ -40,7 +40,7 @@ func hostOf(address string) string {
 	return address
 }
 
-// fromServer words a refusal of the API server as kubectl does, and says what to do next. An error of ours around it has said so.
+// fromServer formats an error of the API server as kubectl does, and adds the next action. It drops the context that Sluice has added to the error.
 func fromServer(err error, status metav1.Status) string {
 	text := fmt.Sprintf("Error from server (%s): %s", status.Reason, strings.TrimSuffix(err.Error(), "."))
 	switch {
@@ -55,7 +55,7 @@ func fromServer(err error, status metav1.Status) string {
 	return text
 }
 
-// grantAdvice is how an administrator gives the right that was missing.
+// grantAdvice returns the command with which an administrator grants the missing right.
 func grantAdvice(status metav1.Status) string {
 	verb := "VERB"
 	if _, after, ok := strings.Cut(status.Message, `" cannot `); ok {

@@ -23,14 +23,14 @@ import (
 	"sluice.dev/sluice/test/natsdir"
 )
 
-// pages types the commands of the documents into a cluster.
+// pages runs the commands of the documents in a cluster.
 type pages struct {
 	*controlplane.Cluster
 	dir string
 	env []string
 }
 
-// TestAClusterMovesOverAndUninstalls types the commands of the pages on one control plane, which a cluster of OpenKruise Rollouts was before.
+// TestAClusterMovesOverAndUninstalls runs the commands of the pages on one control plane, which was a cluster of OpenKruise Rollouts before.
 func TestAClusterMovesOverAndUninstalls(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -42,7 +42,7 @@ func TestAClusterMovesOverAndUninstalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := pages{Cluster: controlplane.ForTest(t, controlplane.Options{CRDs: []string{first}})}
-	binary, err := controlplane.Binary() // kubectl is built beside it
+	binary, err := controlplane.Binary() // kubectl is built in the same directory
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func TestAClusterMovesOverAndUninstalls(t *testing.T) {
 	t.Run("uninstalled in the order of the page no workload is left held", p.uninstalls)
 }
 
-// commands are the blocks of shell commands in a section of a page, in their order.
+// commands returns the blocks of shell commands in a section of a page, in order.
 func commands(t *testing.T, page, section string) (blocks []string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", page))
@@ -69,7 +69,7 @@ func commands(t *testing.T, page, section string) (blocks []string) {
 	return blocks
 }
 
-// patience is how long anything may take.
+// patience bounds each wait.
 const patience = 10 * time.Minute
 
 // types runs a block of commands. Each command must succeed.
@@ -84,7 +84,7 @@ func (p pages) types(t *testing.T, block string) {
 	}
 }
 
-// kruiseRelease is one of OpenKruise Rollouts, as its module has it.
+// kruiseRelease is a release of OpenKruise Rollouts, from its module.
 type kruiseRelease struct {
 	definitions, rest []string // manifests
 	rollouts          map[string]any
@@ -101,7 +101,7 @@ func openKruise(t *testing.T) (r kruiseRelease) {
 	if err != nil || json.Unmarshal(text, &module) != nil || module.Dir == "" {
 		t.Fatalf("download github.com/openkruise/rollouts: %v %s", err, text)
 	}
-	binary, err := controlplane.Binary() // kubectl is built beside it
+	binary, err := controlplane.Binary() // kubectl is built in the same directory
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +151,7 @@ func parse(t *testing.T, text string) *unstructured.Unstructured {
 	return object
 }
 
-// before is the definition of Rollouts as it was while v1alpha1 was the version to store.
+// before returns the definition of Rollouts from the time when v1alpha1 was the storage version.
 func (r kruiseRelease) before(t *testing.T) []byte {
 	t.Helper()
 	old := &unstructured.Unstructured{Object: r.rollouts}
@@ -172,7 +172,7 @@ func (r kruiseRelease) before(t *testing.T) []byte {
 	return text
 }
 
-// objects are the Rollouts that the release ships of a version, and one in which each field of its schema is set.
+// objects returns the Rollouts of a version that the release ships, and one that sets each field of its schema.
 func (r kruiseRelease) objects(t *testing.T, version string) []*unstructured.Unstructured {
 	t.Helper()
 	full := &unstructured.Unstructured{}
@@ -198,7 +198,7 @@ func (r kruiseRelease) objects(t *testing.T, version string) []*unstructured.Uns
 	return list
 }
 
-// filled is a value of a schema with each field set.
+// filled returns a value of a schema with each field set.
 func filled(schema map[string]any) any {
 	if values, ok := schema["enum"].([]any); ok {
 		return values[0]
@@ -230,7 +230,7 @@ func filled(schema map[string]any) any {
 	return "some"
 }
 
-// make makes Rollouts, with their status, and returns them as they are stored then.
+// make creates Rollouts, with their status, and returns them as the API server stores them.
 func (p pages) make(t *testing.T, objects []*unstructured.Unstructured) (made []*unstructured.Unstructured) {
 	t.Helper()
 	for _, o := range objects {
@@ -251,7 +251,7 @@ func (p pages) make(t *testing.T, objects []*unstructured.Unstructured) (made []
 	return made
 }
 
-// rollouts is a client for Rollouts of the default namespace in a version.
+// rollouts returns a client for Rollouts of the default namespace in a version.
 func (p pages) rollouts(t *testing.T, version string) dynamic.ResourceInterface {
 	t.Helper()
 	client, err := dynamic.NewForConfig(p.Config)
@@ -261,7 +261,7 @@ func (p pages) rollouts(t *testing.T, version string) dynamic.ResourceInterface 
 	return client.Resource(schema.GroupVersionResource{Group: "rollouts.kruise.io", Version: version, Resource: "rollouts"}).Namespace("default")
 }
 
-// lacks are the fields that are in one value, and missing or other in another one.
+// lacks returns the fields of one value that are missing or different in another value.
 func lacks(was, is any, path string) (lost []string) {
 	switch was := was.(type) {
 	case map[string]any:
@@ -292,7 +292,7 @@ func lacks(was, is any, path string) (lost []string) {
 func (p pages) movesOver(t *testing.T, theirs kruiseRelease) {
 	made := p.make(t, theirs.objects(t, "v1alpha1"))
 	apply(t, p.Cluster, strings.Join(theirs.definitions, "\n---\n"))
-	// What is stored as v1alpha1 cannot be read as v1beta1 any more: their webhook does not answer here.
+	// The API server can no longer read Rollouts stored as v1alpha1 in v1beta1, because OpenKruise's conversion webhook does not answer here.
 	p.await(t, func() error {
 		_, err := p.rollouts(t, "v1beta1").Get(t.Context(), made[0].GetName(), metav1.GetOptions{})
 		if err == nil || !strings.Contains(err.Error(), "conversion webhook") {
@@ -329,7 +329,7 @@ func (p pages) movesOver(t *testing.T, theirs kruiseRelease) {
 				t.Errorf("Rollout %s is not there in %s", was.GetName(), version)
 				continue
 			}
-			for _, field := range []string{"metadata", "spec", "status"} { // defaults of ours come in addition
+			for _, field := range []string{"metadata", "spec", "status"} { // defaults of Sluice are additional
 				for _, lost := range lacks(was.Object[field], is.Object[field], field) {
 					t.Errorf("Rollout %s, read as %s, has lost %s", was.GetName(), version, lost)
 				}
@@ -339,7 +339,7 @@ func (p pages) movesOver(t *testing.T, theirs kruiseRelease) {
 	kubectl(t, p.Cluster, "", "delete", "rollouts", "-A", "--all")
 }
 
-// await waits until something has come true.
+// await waits until is returns no error.
 func (p pages) await(t *testing.T, is func() error) {
 	t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
@@ -353,7 +353,7 @@ func (p pages) await(t *testing.T, is func() error) {
 	}
 }
 
-// served waits until the API server goes by our definition of Rollouts, which it does a moment after the definition was written.
+// served waits until the API server serves Sluice's definition of Rollouts, a moment after the definition was written.
 func (p pages) served(t *testing.T) {
 	t.Helper()
 	ours := parse(t, strings.Replace(web, "strategy: {canary: {", "strategy: {canary: {progressDeadlineSeconds: 600, ", 1))

@@ -69,7 +69,7 @@ func (c *cli) setPaused(ctx context.Context, args []string, paused bool) error {
 	return nil
 }
 
-// notFrozen says why there is nothing to resume, and what was perhaps meant.
+// notFrozen explains why there is nothing to resume, and suggests another command.
 func (c *cli) notFrozen(r *api.Rollout) error {
 	current := r.Status.Common()
 	if r.Status.Phase == api.PhaseProgressing && current != nil && current.CurrentStepState == api.StepPaused {

@@ -84,7 +84,7 @@ func (c *cli) runPlan(ctx context.Context, stdin io.Reader, o planOptions) error
 	return nil
 }
 
-// simulationOptions are the releases to rehearse: of each Rollout in the files, or of the one in the cluster.
+// simulationOptions returns the releases to simulate: of each Rollout in the files, or of the Rollout in the cluster.
 func (c *cli) simulationOptions(stdin io.Reader, o planOptions) ([]simulate.Options, error) {
 	switch {
 	case o.output != "" && o.output != "json" && o.output != "yaml":

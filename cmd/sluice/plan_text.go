@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// planText is the report of a plan as people read it, line by line.
+// planText returns the report of a plan as lines for people.
 func planText(r *simulate.Report, in color.Ink) []string {
 	lines := []string{in.Bold(fmt.Sprintf("Rollout %s/%s of %s, %s", r.Namespace, r.Rollout, r.Workload, r.DescribeVersion()))}
 	for _, p := range r.Phases {
@@ -46,7 +46,7 @@ func phaseText(p simulate.Phase, in color.Ink) []string {
 	for _, c := range p.Changes {
 		lines = append(lines, fmt.Sprintf("%s %s", in.Cyan(fmt.Sprintf("%-7s", c.Change)), c.Object))
 		if c.Change == "deleted" {
-			continue // what it was has been shown
+			continue // its original value has been shown
 		}
 		for _, d := range color.PaintDiff(c.Diff, in) {
 			lines = append(lines, "    "+d)

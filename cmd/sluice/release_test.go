@@ -26,7 +26,7 @@ import (
 	"sluice.dev/sluice/test/natsdir"
 )
 
-// sluice runs a command line and returns its exit code and what it wrote.
+// sluice runs a command line and returns its exit code and its output.
 func sluice(ctx context.Context, args ...string) (code int, out, errors string) {
 	var stdout, stderr bytes.Buffer
 	code = executeCommand(ctx, append([]string{"sluice"}, args...), &stdout, &stderr)
@@ -42,7 +42,7 @@ func kubectl(t *testing.T, c *controlplane.Cluster, stdin string, args ...string
 	return out
 }
 
-// apply applies manifests, in the namespace default unless they say another.
+// apply applies manifests, by default in the namespace default.
 func apply(t *testing.T, c *controlplane.Cluster, manifests string) {
 	t.Helper()
 	if err := c.Apply(t.Context(), "", manifests); err != nil {
@@ -105,7 +105,7 @@ func TestRunCarriesOutAReleaseUnderTheShippedRoles(t *testing.T) {
 	run.stop(t)
 }
 
-// watching is what a command in this process writes that goes on until it is interrupted.
+// watching is the output of a command in this process that runs until it is interrupted.
 type watching struct{ lines chan string }
 
 const watchLimit = time.Minute
@@ -117,7 +117,7 @@ func startWatch(t *testing.T, cluster *controlplane.Cluster, name string) *watch
 	return w
 }
 
-// startCommand runs a command line in this process that goes on until it is interrupted, after watchLimit at the latest.
+// startCommand runs a command line in this process until it is interrupted, or until watchLimit.
 func startCommand(t *testing.T, args ...string) *watching {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), watchLimit)
@@ -144,7 +144,7 @@ func startCommand(t *testing.T, args ...string) *watching {
 	return w
 }
 
-// await reads on until each of the lines has come, in this order.
+// await reads until each of the lines has come, in this order.
 func (w *watching) await(t *testing.T, want ...string) {
 	t.Helper()
 	var text []string
@@ -162,7 +162,7 @@ func (w *watching) await(t *testing.T, want ...string) {
 
 // running is a `sluice run` in this process.
 type running struct {
-	// end ends it and returns its exit code.
+	// end stops it and returns its exit code.
 	end  func() int
 	log  *buffer
 	nats string // directory of its NATS
@@ -186,8 +186,7 @@ func startRun(t *testing.T, cluster *controlplane.Cluster, flags ...string) runn
 	return r
 }
 
-// passing are complaints on a busy machine that need no action: NATS has not answered for seconds, and the API server prepares a kind that was
-// installed a moment ago.
+// passing are warnings on a busy machine that need no action. NATS has not answered for seconds, or the API server prepares a newly installed kind.
 var passing = []string{"no heartbeat received", "storage is (re)initializing"}
 
 func (r running) stop(t *testing.T) {
@@ -203,7 +202,7 @@ func (r running) stop(t *testing.T) {
 	}
 }
 
-// buffer is a bytes.Buffer for several goroutines.
+// buffer is a bytes.Buffer for concurrent use.
 type buffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -266,8 +265,7 @@ const web = `{apiVersion: rollouts.kruise.io/v1beta1, kind: Rollout, metadata: {
 	workloadRef: {apiVersion: apps/v1, kind: Deployment, name: web},
 	strategy: {canary: {enableExtraWorkloadForCanary: true, steps: [{replicas: 1}, {replicas: 2}, {replicas: 100%}]}}}}`
 
-// beforeFirstPatch puts a proxy before the API server, in which something happens before the first patch arrives, and returns a
-// kubeconfig for it.
+// beforeFirstPatch puts a proxy before the API server, which calls happen before it forwards the first patch. It returns a kubeconfig for the proxy.
 func beforeFirstPatch(t *testing.T, config *rest.Config, happen func()) (kubeconfig string) {
 	t.Helper()
 	target, err := url.Parse(config.Host)

@@ -21,13 +21,13 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// cli is what all commands share.
+// cli holds the common state of all commands.
 type cli struct {
 	kube      component.Kube
 	namespace string
 	noColor   bool
 	color     string // auto, always or never
-	// command is how the user calls this program: sluice, or kubectl sluice.
+	// command is the name of this program for the user: sluice, or kubectl sluice.
 	command     string
 	out, errors io.Writer
 }
@@ -74,7 +74,7 @@ func addGroup(root *cobra.Command, title string, commands ...*cobra.Command) {
 	}
 }
 
-// programName is how the user calls a program of this name. kubectl runs kubectl-sluice for `kubectl sluice`.
+// programName returns the name of a program for the user. kubectl runs kubectl-sluice for `kubectl sluice`.
 func programName(program string) string {
 	name := strings.TrimSuffix(filepath.Base(program), ".exe")
 	if plugin, ok := strings.CutPrefix(name, "kubectl-"); ok {
@@ -83,7 +83,7 @@ func programName(program string) string {
 	return "sluice"
 }
 
-// clusterConfig is how to reach the cluster, and the namespace to work in.
+// clusterConfig returns the connection to the cluster, and the namespace of the command.
 func (c *cli) clusterConfig() (*rest.Config, string, error) {
 	config, err := c.kube.RESTConfig()
 	if err != nil {
@@ -107,7 +107,7 @@ func (c *cli) workingNamespace() (string, error) {
 	return cmp.Or(namespace, "default"), nil
 }
 
-// access is how a command reads and writes, in the namespace to work in.
+// access holds the clients of a command, and its namespace.
 type access struct {
 	config    *rest.Config
 	read      *view.Reader
@@ -128,7 +128,7 @@ func (c *cli) newAccess() (a access, err error) {
 	return a, nil
 }
 
-// namedRollout is the Rollout that the arguments name, and how to read and write around it.
+// namedRollout returns the Rollout that the arguments name, and the clients to read and write its objects.
 func (c *cli) namedRollout(ctx context.Context, args []string) (a access, r *api.Rollout, err error) {
 	name, err := rolloutName(args)
 	if err != nil {
@@ -143,7 +143,7 @@ func (c *cli) namedRollout(ctx context.Context, args []string) (a access, r *api
 	return a, r, nil
 }
 
-// newReader reads what the user asked for, in the namespace to work in.
+// newReader returns a reader of views, and the namespace of the command.
 func (c *cli) newReader() (*view.Reader, string, error) {
 	config, namespace, err := c.clusterConfig()
 	if err != nil {
@@ -153,7 +153,7 @@ func (c *cli) newReader() (*view.Reader, string, error) {
 	return reader, namespace, err
 }
 
-// viewStyle is how to draw on the standard output.
+// viewStyle returns the view style for the standard output.
 func (c *cli) viewStyle() view.Style {
 	fancy := c.color == "always" || c.color == "auto" && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && c.isTerminal()
 	fancy = fancy && !c.noColor
@@ -162,13 +162,13 @@ func (c *cli) viewStyle() view.Style {
 
 func colorModes() []string { return []string{"auto", "always", "never"} }
 
-// isTerminal reports whether the standard output is one.
+// isTerminal reports whether the standard output is a terminal.
 func (c *cli) isTerminal() bool {
 	file, ok := c.out.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// terminalHeight asks for the height of the terminal that is the standard output; it is nil when that is none.
+// terminalHeight returns a function for the height of the terminal at the standard output; it returns nil if the output is no terminal.
 func (c *cli) terminalHeight() func() int {
 	if !c.isTerminal() {
 		return nil
@@ -182,7 +182,7 @@ func (c *cli) terminalHeight() func() int {
 	}
 }
 
-// rolloutName reads "NAME", "rollout/NAME" and "rollout NAME".
+// rolloutName parses "NAME", "rollout/NAME" and "rollout NAME".
 func rolloutName(args []string) (string, error) {
 	name := strings.Join(args, "/")
 	if kind, rest, ok := strings.Cut(name, "/"); ok {

@@ -111,7 +111,7 @@ func (c *cli) runAll(ctx context.Context, o runOptions) error {
 	return err
 }
 
-// mayRun finds out what would stop the parts later, and less plainly.
+// mayRun checks conditions that would stop the parts later, with less clear errors.
 func mayRun(ctx context.Context, config *rest.Config, impersonate bool) error {
 	look, err := preflight.New(config)
 	if err != nil {
@@ -134,7 +134,7 @@ func mayRun(ctx context.Context, config *rest.Config, impersonate bool) error {
 	return executor.CheckRoles(ctx)
 }
 
-// connectNATS connects to NATS, to a server in this process unless another one is named. stop ends both.
+// connectNATS connects to the given NATS server, or starts one in this process. stop closes the connection and stops the server.
 func connectNATS(ctx context.Context, o runOptions, config *rest.Config, log *slog.Logger) (q *queue.Queue, where string, stop func(), err error) {
 	log = log.With("part", "nats")
 	options, err := o.nats.QueueOptions("sluice-run", log)
@@ -161,7 +161,7 @@ func connectNATS(ctx context.Context, o runOptions, config *rest.Config, log *sl
 	}, nil
 }
 
-// startNATS starts a NATS server in this process. A later run against the same cluster takes up the work of this one.
+// startNATS starts a NATS server in this process. A later run against the same cluster continues with the work of this one.
 func startNATS(named, host string, log *slog.Logger) (server *embedded.Server, stop func(), err error) {
 	dir := cmp.Or(named, component.NATSDir(host))
 	if err := os.MkdirAll(dir, 0o700); err != nil {

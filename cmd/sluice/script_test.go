@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(abreast{m}, map[string]func(){"sluice": main, "kubectl-sluice": main})
 }
 
-// abreast plays so many tests at a time, unless -parallel says otherwise: they mostly wait for control planes of their own.
+// abreast runs 4 tests in parallel by default, because they mostly wait for their own control planes.
 type abreast struct{ *testing.M }
 
 func (m abreast) Run() int {
@@ -43,10 +43,10 @@ func TestWithoutACluster(t *testing.T) {
 	}, Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits}})
 }
 
-// passCoverage lets commands of a script write what they execute, where that is measured.
+// passCoverage lets commands of a script write coverage data, if it is measured.
 func passCoverage(env *testscript.Env) { env.Setenv("GOCOVERDIR", os.Getenv("GOCOVERDIR")) }
 
-// copyTree copies the cases, which the command writes beside.
+// copyTree copies the cases, because the command writes into their directory.
 func copyTree(from, to string) error { return os.CopyFS(to, os.DirFS(from)) }
 
 func TestWithACluster(t *testing.T) {
@@ -55,7 +55,7 @@ func TestWithACluster(t *testing.T) {
 	testscript.Run(t, scripts(cluster, "testdata/cluster"))
 }
 
-// TestCommands runs scripts that each have a namespace of their own.
+// TestCommands runs scripts, each in its own namespace.
 func TestCommands(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, scripts(sharedCluster(t), "testdata/commands"))
@@ -108,7 +108,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// asNobody writes a kubeconfig of a user who may do nothing but what everybody may.
+// asNobody writes a kubeconfig of a user who has only the rights of every user.
 func asNobody(from, to string) error {
 	config, err := clientcmd.LoadFromFile(from)
 	if err != nil {
@@ -120,7 +120,7 @@ func asNobody(from, to string) error {
 	return clientcmd.WriteToFile(*config, to)
 }
 
-// inside makes file arguments absolute: kubectl does not run in the directory of the script.
+// inside makes file arguments absolute, because kubectl does not run in the directory of the script.
 func inside(ts *testscript.TestScript, args []string) []string {
 	for i := range args {
 		if i > 0 && (args[i-1] == "-f" || args[i-1] == "--patch-file") {

@@ -12,8 +12,8 @@ import (
 	"sluice.dev/sluice/pkg/release"
 )
 
-// codeFailed is the exit code for a release that did not succeed. The others are those of commands: codeRefused for one that
-// somebody else must act on, codeUndecided for one that has not ended in time.
+// codeFailed is the exit code for a release that did not succeed. Commands have the other codes too: codeRefused when the release needs an action,
+// codeUndecided when it has not ended in time.
 const codeFailed = 2
 
 const statusCodes = `Exit codes:
@@ -68,7 +68,7 @@ func (c *cli) rolloutStatus(ctx context.Context, args []string, o statusOptions)
 	return standingError(kind)
 }
 
-// isEnd reports whether there is nothing more to wait for.
+// isEnd reports whether the wait is over.
 func (o statusOptions) isEnd(kind release.Standing) bool {
 	switch kind {
 	case release.Complete, release.Failed, release.Disabled:
@@ -79,7 +79,7 @@ func (o statusOptions) isEnd(kind release.Standing) bool {
 	return false
 }
 
-// standingError is the exit code for where a release stands. What there is to say has been said.
+// standingError returns the exit code for the standing of a release. The caller has printed the message.
 func standingError(kind release.Standing) error {
 	switch kind {
 	case release.Failed:
@@ -92,7 +92,7 @@ func standingError(kind release.Standing) error {
 	return nil
 }
 
-// readWorkloadStatus is what the workload of a Rollout itself tells. Whoever may not read it relies on the Rollout alone.
+// readWorkloadStatus returns the status of the workload of a Rollout. Without the right to read it, the command relies on the Rollout alone.
 func (a access) readWorkloadStatus(ctx context.Context, r *api.Rollout) release.WorkloadStatus {
 	ref := r.Spec.Workload()
 	if ref == nil {

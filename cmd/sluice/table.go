@@ -17,7 +17,7 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// getTable shows the table that the API server makes, with the printer columns of the CRD.
+// getTable shows the table of the API server, with the printer columns of the CRD.
 func (c *cli) getTable(ctx context.Context, name string, o getOptions) error {
 	config, namespace, err := c.clusterConfig()
 	if err != nil {
@@ -64,7 +64,7 @@ func nothingIn(namespace string) string {
 func readTable(ctx context.Context, client discovery.DiscoveryInterface, namespace, name string) (*metav1.Table, error) {
 	request := client.RESTClient().Get().AbsPath(rolloutsPath(namespace, name)).SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io,application/json")
 	result := request.Do(ctx)
-	if err := result.Error(); err != nil { // Raw would not read what the server says about it
+	if err := result.Error(); err != nil { // Raw would not return the message of the server
 		return nil, err
 	}
 	body, err := result.Raw()
@@ -90,7 +90,7 @@ func rolloutsPath(namespace, name string) string {
 	return p
 }
 
-// getObjects shows objects as they are, without the notes on who wrote which field, as kubectl does.
+// getObjects shows objects without managed fields, as kubectl does.
 func (c *cli) getObjects(ctx context.Context, name string, o getOptions) error {
 	config, namespace, err := c.clusterConfig()
 	if err != nil {
@@ -124,7 +124,7 @@ func (c *cli) getObjects(ctx context.Context, name string, o getOptions) error {
 	return c.printValues(o.output, listOf(objects), objects...)
 }
 
-// listOf is a list as kubectl prints it.
+// listOf returns a list as kubectl prints it.
 func listOf(objects []*unstructured.Unstructured) map[string]any {
 	items := []any{}
 	for _, o := range objects {

@@ -16,19 +16,19 @@ import (
 
 const tutorialPage = "../../docs/your-gateway-in-fifteen-minutes.md"
 
-// tutorial is somebody who follows the page: writes the files that it shows, types its commands, and compares what they print.
+// tutorial follows the page as a reader would: it writes the files of the page, runs its commands, and compares their output.
 type tutorial struct {
 	*testing.T
 	dir string
 	env []string
 }
 
-// TestTheTutorial follows docs/your-gateway-in-fifteen-minutes.md to the end, where Sluice carries a release out by the script of the page.
+// TestTheTutorial follows docs/your-gateway-in-fifteen-minutes.md to the end, where Sluice carries out a release with the script of the page.
 func TestTheTutorial(t *testing.T) {
 	t.Parallel()
 	cluster := installed(t)
 	run := startRun(t, cluster)
-	binary, err := controlplane.Binary() // kubectl is built beside it
+	binary, err := controlplane.Binary() // kubectl is built in the same directory
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,8 +51,8 @@ func TestTheTutorial(t *testing.T) {
 	}
 }
 
-// actions are what a release does, whoever tells it. In a cluster, admission holds the workload and pods are labelled; and the hash of a canary is
-// known when it is there.
+// actions returns the actions of a release from its log or its plan. It omits actions that only a cluster needs: admission holds the workload, and pods get
+// labels. It replaces the hash of a canary, which only a cluster knows.
 func actions(line *regexp.Regexp, text string) []string {
 	var all []string
 	for _, m := range line.FindAllStringSubmatch(text, -1) {
@@ -67,7 +67,7 @@ func actions(line *regexp.Regexp, text string) []string {
 
 var block = regexp.MustCompile("(?s)(?:<!-- (file|fails)(?:: (\\S+))? -->\n)?```(\\w+)\n(.*?)```\n")
 
-// follow goes through the code blocks of a page, each of which is a file, commands, or what these print.
+// follow processes the code blocks of a page. Each block is a file, commands, or their output.
 func (r *tutorial) follow(page string) {
 	said, typed := "", 0
 	for _, m := range block.FindAllStringSubmatch(page, -1) {
@@ -105,7 +105,7 @@ func (r *tutorial) write(file, text string) {
 	}
 }
 
-// shell types commands, and returns what they print.
+// shell runs commands, and returns their output.
 func (r *tutorial) shell(commands string, fails bool) string {
 	r.Helper()
 	var out, errs strings.Builder

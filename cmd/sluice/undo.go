@@ -18,7 +18,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// undoer is the field manager of templates that are given again.
+// undoer is the field manager of restored templates.
 const undoer = "sluice-undo"
 
 type undoOptions struct {
@@ -109,7 +109,8 @@ func (a access) readRevisions(ctx context.Context, r *api.Rollout) (schema.Group
 	return resource, w, err
 }
 
-// stableOf is the version that a release under way goes back to; "" when there is none, or when the new one has taken its place.
+// stableOf returns the version that a rollback of the current release restores. It returns "" without a release, or when the new version has already replaced
+// the stable one.
 func stableOf(r *api.Rollout) string {
 	if m := r.Status.Sluice; m != nil && m.FinaliseReason == api.FinaliseSuccess {
 		return ""
@@ -138,7 +139,7 @@ func (a access) giveTemplate(ctx context.Context, resource schema.GroupVersionRe
 	return err
 }
 
-// printUndone says what was done, and what follows.
+// printUndone prints the change, and its consequences.
 func (c *cli) printUndone(r *api.Rollout, resource schema.GroupVersionResource, w revision.Workload, to revision.Revision, dryRun bool) {
 	note := ""
 	if dryRun {
@@ -184,7 +185,7 @@ func (c *cli) whatFollows(r *api.Rollout, resource schema.GroupVersionResource, 
 	return "This is a release of its own: it begins with step 1. " + watch
 }
 
-// goesOut says what a workload does with a template that nobody holds.
+// goesOut describes how an unmanaged workload rolls out a template.
 func goesOut(resource schema.GroupVersionResource, w revision.Workload) string {
 	name, namespace := w.Object.GetName(), w.Object.GetNamespace()
 	switch {
@@ -196,7 +197,7 @@ func goesOut(resource schema.GroupVersionResource, w revision.Workload) string {
 	return fmt.Sprintf("so that the template goes out at once. Follow it with: kubectl get %s %s -n %s -w", resource.GroupResource(), name, namespace)
 }
 
-// onDelete reports whether a workload replaces only pods that are deleted.
+// onDelete reports whether a workload replaces only deleted pods.
 func onDelete(w revision.Workload) bool {
 	text, _, _ := unstructured.NestedString(w.Object.Object, "spec", "updateStrategy", "type")
 	return text == "OnDelete"

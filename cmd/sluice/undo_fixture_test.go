@@ -10,7 +10,7 @@ import (
 	"sluice.dev/sluice/test/controlplane"
 )
 
-// threeVersions makes a workload of a kind with revisions 1 to 3, of the images v1 to v3, and a Rollout for it.
+// threeVersions creates a workload of a kind with revisions 1 to 3, with the images v1 to v3, and a Rollout for it.
 func threeVersions(t *testing.T, cluster *controlplane.Cluster, kind, name string) {
 	t.Helper()
 	more := map[string]string{"Deployment": "replicas: 1, ", "StatefulSet": "replicas: 1, serviceName: none, ", "DaemonSet": ""}[kind]
@@ -42,7 +42,7 @@ func TestRevisions(t *testing.T) {
 	t.Run("are shown with the releases that brought them", func(t *testing.T) { t.Parallel(); showHistory(t, cluster) })
 }
 
-// offered is what a shell offers to complete a command line.
+// offered returns the completions of a command line.
 func offered(t *testing.T, cluster *controlplane.Cluster, args ...string) string {
 	_, out, _ := sluice(t.Context(), append([]string{"__complete", "-n", "default", "--kubeconfig", cluster.Kubeconfig}, args...)...)
 	return out

@@ -15,10 +15,10 @@ import (
 	"sluice.dev/sluice/test/kruise"
 )
 
-// advanced is a kind of OpenKruise, and how it says that its controller has seen it and that pods run.
+// advanced is a kind of OpenKruise, with the status fields that show its generation and its running pods.
 type advanced struct {
 	kind, resource, apiVersion, fields string
-	// all and current are fields of its status: the pods that run, and those that run the template.
+	// all and current are status fields: the number of running pods, and the number of those with the current template.
 	all, current string
 }
 
@@ -47,7 +47,7 @@ func TestOpenKruisesWorkloadsAreShownAndGivenTheirTemplatesAgain(t *testing.T) {
 		{"StatefulSet", "statefulsets.apps.kruise.io", "apps.kruise.io/v1beta1", "replicas: 1, ", "readyReplicas", "updatedReplicas"},
 		{"DaemonSet", "daemonsets.apps.kruise.io", "apps.kruise.io/v1alpha1", "", "numberReady", "updatedNumberScheduled"},
 	} {
-		t.Run(a.kind, func(t *testing.T) { // OpenKruise's webhooks must outlive it, so it is not beside the others
+		t.Run(a.kind, func(t *testing.T) { // not in parallel, because OpenKruise's webhooks must outlive it
 			a.twoVersions(t, cluster)
 			do := func(args ...string) (int, string, string) {
 				return sluice(t.Context(), append(args, "-n", "default", "--kubeconfig", cluster.Kubeconfig)...)
@@ -76,7 +76,7 @@ func TestOpenKruisesWorkloadsAreShownAndGivenTheirTemplatesAgain(t *testing.T) {
 
 func (a advanced) name() string { return "shop-" + strings.ToLower(a.kind) }
 
-// twoVersions makes the workload with revisions 1 and 2, of the images v1 and v2, and a Rollout for it.
+// twoVersions creates the workload with revisions 1 and 2, with the images v1 and v2, and a Rollout for it.
 func (a advanced) twoVersions(t *testing.T, cluster *controlplane.Cluster) {
 	t.Helper()
 	manifest := func(image string) {
@@ -98,7 +98,7 @@ spec: {workloadRef: {apiVersion: %[1]s, kind: %[2]s, name: %[3]s}, strategy: {ca
 	manifest("v2")
 }
 
-// rolled waits until the controller has seen the workload and its one pod runs the template.
+// rolled waits until the controller has observed the workload and its one pod runs the template.
 func (a advanced) rolled(t *testing.T, cluster *controlplane.Cluster) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// released are workloads of each way in which one is held, with a Rollout of the same name.
+// released returns a workload of each release style that holds workloads, with a Rollout of the same name.
 func released() map[string]string {
 	return map[string]string{"deployment/canary": "enableExtraWorkloadForCanary: true, ", "deployment/partition": "", "statefulset/ordered": "", "daemonset/daemon": ""}
 }
@@ -20,7 +20,7 @@ func released() map[string]string {
 // resting is an adopted workload without a release under way.
 const resting = "deployment/resting"
 
-// workload is the manifest of a workload in a version, with its Rollout.
+// workload returns the manifest of a workload in a version, with its Rollout.
 func workload(of, style, version string) string {
 	kinds := map[string]string{"deployment": "Deployment", "statefulset": "StatefulSet", "daemonset": "DaemonSet"}
 	resource, name, _ := strings.Cut(of, "/")
@@ -37,7 +37,7 @@ func workload(of, style, version string) string {
 `, kinds[resource], name, replicas, style, version)
 }
 
-// owned is the objects of the owners, without the fields and annotations that Kubernetes and kubectl add.
+// owned returns the workloads without the fields and annotations that Kubernetes and kubectl add.
 func (p pages) owned(t *testing.T) map[string]any {
 	t.Helper()
 	var list unstructured.UnstructuredList
@@ -51,7 +51,7 @@ func (p pages) owned(t *testing.T) map[string]any {
 			delete(annotations, noted)
 		}
 		partition := []string{"spec", "updateStrategy", "rollingUpdate"}
-		if n, is, _ := unstructured.NestedInt64(o.Object, append(partition, "partition")...); is && n == 0 { // as good as none
+		if n, is, _ := unstructured.NestedInt64(o.Object, append(partition, "partition")...); is && n == 0 { // the same as no partition
 			unstructured.RemoveNestedField(o.Object, partition...)
 		}
 		all[strings.ToLower(o.GetKind())+"/"+o.GetName()] = map[string]any{"labels": o.GetLabels(), "annotations": annotations, "spec": o.Object["spec"]}
@@ -59,7 +59,7 @@ func (p pages) owned(t *testing.T) map[string]any {
 	return all
 }
 
-// change gives workloads another version.
+// change changes the version of workloads.
 func (p pages) change(t *testing.T, version string, workloads ...string) {
 	t.Helper()
 	kubectl(t, p.Cluster, "", append(append([]string{"set", "image", "-n", "default"}, workloads...), "app=app:"+version)...)
@@ -71,7 +71,7 @@ func (p pages) rolledOut(t *testing.T, workloads ...string) {
 	kubectl(t, p.Cluster, "", append([]string{"rollout", "status", "-n", "default", "--timeout=600s"}, workloads...)...)
 }
 
-// become waits until a field of the status has a value, in the Rollout of each workload.
+// become waits until a status field of each workload's Rollout has a value.
 func (p pages) become(t *testing.T, field string, workloads []string) {
 	t.Helper()
 	name, value, _ := strings.Cut(field, "=")
@@ -83,8 +83,8 @@ func (p pages) become(t *testing.T, field string, workloads []string) {
 	kubectl(t, p.Cluster, "", wait...)
 }
 
-// held brings all to where each workload is adopted and all but one are held in the middle of a release, by `sluice run`. It returns what their
-// owners had written before, with the new version.
+// held starts `sluice run`, which adopts each workload and holds all but one in the middle of a release. It returns the fields that the owners wrote before,
+// with the new version.
 func (p pages) held(t *testing.T) (run running, owned map[string]any) {
 	t.Helper()
 	_, manifests, _ := sluice(t.Context(), "install", "--print", "--part", "namespace,crds,policies,rbac")
@@ -96,7 +96,7 @@ func (p pages) held(t *testing.T) (run running, owned map[string]any) {
 		}
 		return text + "---" + workload(resting, "", "1")
 	}
-	// The new version first, for the API server to complete what owners leave out.
+	// Apply the new version first, so that the API server completes the fields that owners omit.
 	kubectl(t, p.Cluster, made("2"), "apply", "-n", "default", "-f", "-")
 	owned = p.owned(t)
 	kubectl(t, p.Cluster, made("1"), "apply", "-n", "default", "-f", "-")
@@ -114,7 +114,7 @@ func (p pages) held(t *testing.T) (run running, owned map[string]any) {
 	return run, owned
 }
 
-// wantLetGo checks that every workload is as its owner wrote it, runs that everywhere, and follows a change at once.
+// wantLetGo checks that every workload is as its owner wrote it, runs the owner's version everywhere, and follows a change at once.
 func (p pages) wantLetGo(t *testing.T, owned map[string]any) {
 	t.Helper()
 	if diff := cmp.Diff(owned, p.owned(t)); diff != "" {
@@ -133,7 +133,7 @@ func (p pages) uninstalls(t *testing.T) {
 		t.Fatalf("the page has %d blocks of commands, want the order and what makes up for an executor that went too early", len(blocks))
 	}
 	p.types(t, blocks[0])
-	run.end() // it complains, because its roles are gone
+	run.end() // it reports errors, because its roles are gone
 	p.wantLetGo(t, owned)
 	_, manifests, _ := sluice(t.Context(), "install", "--print")
 	if left := kubectl(t, p.Cluster, manifests, "get", "--ignore-not-found", "-o", "name", "-f", "-"); left != "" {
@@ -141,7 +141,7 @@ func (p pages) uninstalls(t *testing.T) {
 	}
 }
 
-// The namespace is deleted first, and the executor with it.
+// The user deletes the namespace first, and the executor with it.
 func (p pages) makesUp(t *testing.T) {
 	run, owned := p.held(t)
 	run.stop(t)

@@ -12,10 +12,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// versions is what `sluice version -o json` prints.
+// versions is the output of `sluice version -o json`.
 type versions struct {
 	Client clientVersion `json:"clientVersion"`
-	// Server is the version of Kubernetes; absent when the server was not asked or did not answer.
+	// Server is the version of Kubernetes; absent without an answer of the server.
 	Server string `json:"serverVersion,omitempty"`
 }
 
@@ -75,7 +75,7 @@ func (c *cli) printVersions(v versions, output string) error {
 	return fmt.Errorf("--output %q: use json or yaml", output)
 }
 
-// ownVersion is what the Go toolchain noted down when it built this program.
+// ownVersion returns the version that the Go toolchain recorded in this program.
 func ownVersion() clientVersion {
 	v := clientVersion{Version: "unknown", GoVersion: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()

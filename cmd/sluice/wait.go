@@ -13,8 +13,8 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// patchStatus patches the status of a Rollout by what build makes of it, bound to the version that build saw. Somebody else's write in
-// between is no reason to fail: build looks again, and says whether what was asked for still fits. The result is what it saw last.
+// patchStatus patches the status of a Rollout with the result of build, bound to the version that build saw. After a conflict it reads the Rollout and calls
+// build again. build then returns an error if the request no longer applies. The result is the Rollout of the last call.
 func (c *cli) patchStatus(ctx context.Context, a access, name, manager string, build func(r *api.Rollout, again bool) ([]byte, error)) (*api.Rollout, error) {
 	for again := false; ; again = true {
 		r, err := a.read.ReadRollout(ctx, a.namespace, name)
@@ -33,9 +33,9 @@ func (c *cli) patchStatus(ctx context.Context, a access, name, manager string, b
 	}
 }
 
-// showProgress shows what look says of a Rollout, each new sentence on standard error and the last one on standard output, until look is
-// done. The timeout starts at the first look, so that the error can say what was last seen; 0 means none. At its end the error is a
-// [late], and what names the goal.
+// showProgress follows the text of look about a Rollout until look is done. It writes each new sentence to standard error, and the last one to standard output.
+// The timeout starts at the first look, so that the error can report the last text; 0 means no timeout. After the timeout it returns a [late], in which what
+// describes the missed goal.
 func (c *cli) showProgress(ctx context.Context, read *view.Reader, namespace, name string, timeout time.Duration, what string, look func(*api.Rollout) (string, bool, error)) error {
 	bound, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -71,7 +71,7 @@ func (c *cli) showProgress(ctx context.Context, read *view.Reader, namespace, na
 	return late{what: what, after: timeout, last: last}
 }
 
-// late is the end of a wait that took too long.
+// late is the error of a wait that exceeded its timeout.
 type late struct {
 	what  string
 	after time.Duration

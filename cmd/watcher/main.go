@@ -1,4 +1,4 @@
-// Command watcher: turn changes in a cluster into work for executors.
+// Command watcher turns changes in a cluster into work for executors.
 package main
 
 import "sluice.dev/sluice/cmd/internal/component"

@@ -8,7 +8,7 @@ import (
 	"sluice.dev/sluice/pkg/queue"
 )
 
-// accept answers that everything is accepted.
+// accept answers that every approval is accepted.
 func accept(q *queue.Queue) queue.ApprovalHandler {
 	return func(ctx context.Context, a queue.Approval) error {
 		e, err := event.NewDecided(event.Rollout{Cluster: a.Key.Cluster, Namespace: a.Key.Namespace, Name: a.Key.Name},

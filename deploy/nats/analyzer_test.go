@@ -19,7 +19,7 @@ import (
 // measured is the analysis of checkout.
 var measured = queue.Key{Cluster: "default", Namespace: "shop", Name: "checkout", Task: queue.TaskAnalysis}
 
-// undisturbed connects as one of the parts, and fails the test for whatever the server forbids it.
+// undisturbed connects as one of the parts, and fails the test on any permission error of the server.
 func undisturbed(t *testing.T, s *server.Server, user string) *queue.Queue {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -32,7 +32,7 @@ func undisturbed(t *testing.T, s *server.Server, user string) *queue.Queue {
 	return q
 }
 
-// denials are the log lines about what the server forbids.
+// denials fails the test on log lines about permission errors.
 type denials struct {
 	slog.Handler
 	t *testing.T
@@ -50,7 +50,7 @@ func (d denials) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// It is the first to come, so that it makes the streams as well.
+// The analyzer connects first, so that it also creates the streams.
 func TestAnAnalyzerMayDoAllItsWork(t *testing.T) {
 	t.Parallel()
 	s := trial.Start(t)
@@ -100,7 +100,7 @@ func TestAnAnalyzerMayDoAllItsWork(t *testing.T) {
 	}
 }
 
-// measure does what a run of an analyzer does in NATS; the first asks for a timer.
+// measure sends the requests of an analyzer's run to NATS; the first run requests a timer.
 func measure(ctx context.Context, q *queue.Queue, began time.Time) queue.Result {
 	data, revision, err := q.LoadSums(ctx, "u.1.2.step")
 	if err == nil {
@@ -120,7 +120,7 @@ func measure(ctx context.Context, q *queue.Queue, began time.Time) queue.Result 
 	return r
 }
 
-// letter leaves a dead letter as an analyzer does.
+// letter publishes a dead letter as an analyzer does.
 func letter(t *testing.T, s *server.Server) {
 	t.Helper()
 	body, err := json.Marshal(queue.DeadLetter{Key: measured, Reason: queue.Failing, Error: "boom"})
@@ -136,7 +136,7 @@ func letter(t *testing.T, s *server.Server) {
 	}
 }
 
-// retry does with it what a run that succeeds does, and more.
+// retry waits for the letter of an analyzer, and retries its work.
 func retry(t *testing.T, q *queue.Queue) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)

@@ -49,7 +49,7 @@ func pipeline(t *testing.T, s *server.Server, user string) *queue.Queue {
 	return q
 }
 
-// client is a plain NATS client, and what the server forbids it.
+// client is a plain NATS client, and records the permission errors of the server.
 type client struct {
 	*nats.Conn
 	t      *testing.T
@@ -69,10 +69,10 @@ func connect(t *testing.T, s *server.Server, user string) *client {
 	return c
 }
 
-// forbidden tells what the server has forbidden since the last call, nil for nothing.
+// forbidden returns the permission errors since the last call, nil for none.
 func (c *client) forbidden() error {
 	c.t.Helper()
-	// What the server says of earlier messages comes before its answer to this; the answers are passed on in order.
+	// The server reports errors of earlier messages before it answers this flush; the client library delivers answers in order.
 	if err := c.FlushTimeout(patience); err != nil {
 		c.t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-// Package nats_test loads the configuration of this directory into a real server, and tries what each of its users may do.
+// Package nats_test loads the configuration of this directory into a real server, and tests the permissions of each user.
 package nats_test
 
 import (
@@ -55,7 +55,7 @@ func TestAPipelineSendsUnderItsOwnNameAndHearsTheDecision(t *testing.T) {
 	}
 }
 
-// With three servers a decision is heard although one of them dies while it is being made.
+// With three servers a pipeline gets its decision, although one server dies before the decision.
 func TestThreeServersDecideWithTwoLeft(t *testing.T) {
 	t.Parallel()
 	servers := trial.StartThree(t)
@@ -87,7 +87,7 @@ func TestThreeServersDecideWithTwoLeft(t *testing.T) {
 	t.Logf("decided %s after the server died", time.Since(began))
 }
 
-// decide answers what comes in, in an executor's place and with an executor's rights.
+// decide answers approvals instead of an executor, with an executor's permissions.
 func decide(t *testing.T, q *queue.Queue) {
 	t.Helper()
 	done := make(chan error, 1)
@@ -154,8 +154,8 @@ func TestAPipelineCanTouchNothingElse(t *testing.T) {
 	}
 }
 
-// The server sends its answer wherever a sender wants it, whatever the sender itself may publish to. In the account of the streams
-// that is a way around: answers are stored as hints, as events, and as decisions of others.
+// The server sends its answer to any reply subject of a sender, regardless of the sender's own permissions. In the account of the streams that bypasses
+// permissions: streams would store answers as hints, as events, and as decisions of other users.
 func TestWhereAPipelineHasTheAnswerSentItDoesNoHarm(t *testing.T) {
 	t.Parallel()
 	s := trial.Start(t)
@@ -170,7 +170,7 @@ func TestWhereAPipelineHasTheAnswerSentItDoesNoHarm(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for range 5 { // so that the sequence in the answer reaches what is in other streams
+	for range 5 { // so that the sequence in the answer reaches the sequences of other streams
 		question("")
 	}
 	replies := []string{
@@ -183,7 +183,7 @@ func TestWhereAPipelineHasTheAnswerSentItDoesNoHarm(t *testing.T) {
 	if err := ci.forbidden(); err != nil {
 		t.Fatalf("the server forbids it anyway, so this test proves nothing: %v", err)
 	}
-	// One after the other: what came before has been answered when this is.
+	// NATS keeps the order: the answer to this message follows the answers to the earlier ones.
 	if err := pipeline(t, s, "ci-shop").SendApproval(t.Context(), checkout, "ci-shop", approval(t, checkout, "last")); err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +203,7 @@ func TestWhereAPipelineHasTheAnswerSentItDoesNoHarm(t *testing.T) {
 	}
 }
 
-// snapshot is how many messages each stream has, those of approvals aside; with a queue, after storing an event and a hint.
+// snapshot returns the number of messages in each stream except approvals; with a queue, it first stores an event and a hint.
 func snapshot(t *testing.T, admin *client, q *queue.Queue) map[string]uint64 {
 	t.Helper()
 	if q != nil {

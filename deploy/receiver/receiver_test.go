@@ -1,4 +1,4 @@
-// Package receiver_test builds the component of the approval receiver on top of the base, and puts it to an API server.
+// Package receiver_test builds the component of the approval receiver on top of the base, and applies it to an API server.
 package receiver_test
 
 import (
@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 func TestTheComponentAddsTheReceiverToTheBase(t *testing.T) {
 	w := world.Shared(t)
 	dir := t.TempDir()
-	// kustomize takes directories inside of the kustomization's root only, or relative ones.
+	// kustomize accepts only directories inside of the kustomization's root, or relative ones.
 	base, err := filepath.Rel(resolved(t, dir), filepath.Join(world.Root(), "deploy"))
 	if err != nil {
 		t.Fatal(err)

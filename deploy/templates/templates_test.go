@@ -1,4 +1,4 @@
-// Package templates_test puts the analysis templates that are shipped to a real Prometheus.
+// Package templates_test tests the shipped analysis templates with a real Prometheus.
 package templates_test
 
 import (
@@ -30,16 +30,16 @@ import (
 )
 
 const (
-	// looks is how often a metric is measured at the most, once a second.
+	// looks bounds the measurements of a metric, one each second.
 	looks = 9
 	// apart is the time between two samples.
 	apart = 100 * time.Millisecond
-	// enough is how many samples all looks need.
+	// enough is the number of samples that all looks need.
 	enough = int((looks + 2) * time.Second / apart)
 )
 
-// exporter serves the metrics of a file. Each scrape returns all samples with their timestamps, up to end, so that verdicts do not depend on
-// when Prometheus scrapes. The file says by how much each counter rises from one sample to the next.
+// exporter serves the metrics of a file. Each scrape returns all samples with their timestamps, up to end, so that verdicts do not depend on the times of
+// scrapes. The file gives the increase of each counter from one sample to the next.
 func exporter(t *testing.T, file string, end time.Time) (address string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", file))
@@ -71,10 +71,10 @@ func exporter(t *testing.T, file string, end time.Time) (address string) {
 	return server.Listener.Addr().String()
 }
 
-// conditions are how the canary is; each has a namespace of its own.
+// conditions are the states of the canary; each has its own namespace.
 func conditions() []string { return []string{"good", "errors", "slow"} }
 
-// started is a Prometheus that has scraped everything, and the time of the newest samples.
+// started returns a Prometheus that has scraped everything, and the time of the newest samples.
 func started(t *testing.T) (s *prometheus.Server, end time.Time) {
 	t.Helper()
 	s, end = prometheus.ForTest(t, prometheus.Options{Interval: time.Second}), time.Now()

@@ -1,4 +1,4 @@
-// Package webhook_test builds the component of the admission webhook on top of the base, and puts it to an API server.
+// Package webhook_test builds the component of the admission webhook on top of the base, and applies it to an API server.
 package webhook_test
 
 import (
@@ -27,7 +27,7 @@ func TestTheComponentAddsTheWebhookToTheBase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// kustomize takes directories inside of the kustomization's root only, or relative ones.
+	// kustomize accepts only directories inside of the kustomization's root, or relative ones.
 	base, err := filepath.Rel(dir, filepath.Join(world.Root(), "deploy"))
 	if err != nil {
 		t.Fatal(err)
@@ -36,7 +36,7 @@ func TestTheComponentAddsTheWebhookToTheBase(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// A dry run: the world that tests share shall have no webhook that nobody serves.
+	// A dry run, because a webhook without a server would block the shared world.
 	w.Do(t, "apply", "--server-side", "-k", dir, "--dry-run=server")
 	got := w.Do(t, "apply", "--server-side", "-k", dir, "--dry-run=server", "-o",
 		`jsonpath={.items[?(@.metadata.name=="sluice-watcher")].spec.template.spec.containers[0].args} {.items[?(@.kind=="MutatingWebhookConfiguration")].webhooks[*].clientConfig.service.name} {.items[?(@.metadata.name=="sluice-webhook")].kind}`)
@@ -46,8 +46,8 @@ func TestTheComponentAddsTheWebhookToTheBase(t *testing.T) {
 	}
 }
 
-// Without policies, as on a server that does not know them, releases in both of the styles that hold the Deployment go from step to step,
-// while a GitOps tool replaces it again and again.
+// The test removes the policies, as on a server without support for them. Releases in both styles that hold the Deployment still go from step to step, while a
+// GitOps tool replaces the Deployment repeatedly.
 func TestReleasesAreHeldByTheWebhookAlone(t *testing.T) {
 	w := world.Shared(t)
 	w.Do(t, "delete", "mutatingadmissionpolicybinding,mutatingadmissionpolicy", "--all")
@@ -85,7 +85,7 @@ func TestReleasesAreHeldByTheWebhookAlone(t *testing.T) {
 	}
 }
 
-// inForce waits until the webhook holds changes of an adopted Deployment, which is some time after it is configured.
+// inForce waits until the webhook holds changes of an adopted Deployment, some time after its configuration.
 func inForce(t *testing.T, w *world.World, namespace, deployment string) {
 	t.Helper()
 	ctx := world.Patient(t)

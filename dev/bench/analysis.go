@@ -18,22 +18,22 @@ import (
 )
 
 const (
-	// analysesNamespaces are many, because queries are limited by namespace.
+	// analysesNamespaces is large, because the client limits queries by namespace.
 	analysesNamespaces = 100
 	analysesTemplate   = "bench"
 )
 
-// Analyses is many analyses under way, measured by one analyzer on one core.
+// Analyses is the result for many analyses under way, measured by one analyzer on one core.
 type Analyses struct {
 	Running         int     `json:"running"`
 	IntervalSeconds float64 `json:"intervalSeconds"`
-	// Created is how long it took to write the Rollouts, FirstSeconds until each had been measured once.
+	// Created is the time to write the Rollouts, and FirstSeconds the time until each had its first measurement.
 	Created      float64 `json:"createdSeconds"`
 	FirstSeconds float64 `json:"firstSeconds"`
 	Seconds      float64 `json:"seconds"`
-	// PerSecond is how many measurements were made each second, as the provider counted them.
+	// PerSecond is the number of measurements per second, as the provider counted them.
 	PerSecond float64 `json:"perSecond"`
-	// Late is how long after its time a query reached the provider.
+	// Late is the delay between the due time of a query and its arrival at the provider.
 	Late      Latency   `json:"late"`
 	Odd       int       `json:"odd"`
 	Traffic   *Traffic  `json:"traffic,omitempty"`
@@ -41,8 +41,8 @@ type Analyses struct {
 	Load      float64   `json:"load"`
 }
 
-// analyses measures an analyzer on one core beside so many Rollouts whose step is analysed. Nothing releases them: the bench writes
-// the status that an executor would, in its name, so that the analyzer alone is measured.
+// analyses measures an analyzer on one core with the given number of Rollouts whose step is analysed. No executor runs: the bench writes the status of an
+// executor, with its identity, so that it measures the analyzer alone.
 func (b *bench) analyses(ctx context.Context) (err error) {
 	result := &Analyses{Running: b.opts.analyses, IntervalSeconds: b.opts.analysesInterval.Seconds(), Load: loadAverage()}
 	p, address, err := startProvider()
@@ -69,14 +69,14 @@ func (b *bench) analyses(ctx context.Context) (err error) {
 	}
 	result.FirstSeconds = time.Since(began).Seconds()
 	b.report.Analyses = result
-	// What is found out first is written into each status; from the second interval on there is only measuring.
+	// The analyzer writes the first findings into each status; from the second interval on it only measures.
 	if err := b.queried(ctx, p, 2); err != nil {
 		return err
 	}
 	return b.watchAnalyses(ctx, result, p)
 }
 
-// queried waits until each analysis has been measured so often.
+// queried waits until each analysis has the given number of measurements.
 func (b *bench) queried(ctx context.Context, p *provider, often int) error {
 	err := until(ctx, "each analysis is measured", func(context.Context) (bool, error) { return p.seen(often) >= b.opts.analyses, nil })
 	if err != nil {
@@ -85,7 +85,7 @@ func (b *bench) queried(ctx context.Context, p *provider, often int) error {
 	return nil
 }
 
-// watchAnalyses measures for the time of the window, and on a busy machine until there are as many queries in it as analyses.
+// watchAnalyses measures for the time of the window. On a busy machine it continues until the window has as many queries as there are analyses.
 func (b *bench) watchAnalyses(ctx context.Context, result *Analyses, p *provider) error {
 	say("watching %d analyses for %s", result.Running, b.opts.analysesWindow)
 	offset, meter, began := b.log.end(), b.meter().forgetPeaks(), time.Now()
@@ -107,7 +107,7 @@ func (b *bench) watchAnalyses(ctx context.Context, result *Analyses, p *provider
 	return err
 }
 
-// createAnalyses writes Rollouts in the state in which their first step is analysed.
+// createAnalyses creates Rollouts in the state in which their first step is analysed.
 func (b *bench) createAnalyses(ctx context.Context, f *fleet, address string) error {
 	b.fleets = append(b.fleets, f)
 	say("creating %d Rollouts whose first step is analysed, in %d namespaces", len(f.members), len(f.namespaces))
@@ -154,7 +154,7 @@ func (b *bench) runAnalyzer(ctx context.Context) error {
 	return p.awaitReady(ctx)
 }
 
-// hintAnalyses tells the analyzer of each Rollout, as executors and watchers do.
+// hintAnalyses publishes a hint to the analyzer for each Rollout, as executors and watchers do.
 func (b *bench) hintAnalyses(ctx context.Context, f *fleet) error {
 	q, err := queue.Connect(ctx, queue.Options{URL: b.natsAt.URL, User: b.natsAt.User, Password: b.natsAt.Password, Replicas: 1,
 		Name: userAgent, Logger: slog.New(slog.DiscardHandler)})
@@ -196,8 +196,7 @@ func analysedRollout(fleet, name string) object {
 	}}
 }
 
-// analysing is a Rollout's status as it is while its first step is analysed. The traffic has stood still for long, so that measurements
-// begin at once.
+// analysing returns the status of a Rollout while its first step is analysed. The last traffic change was long ago, so that measurements begin at once.
 func analysing(now time.Time) object {
 	stamp := func(after time.Duration) string { return now.Add(after).UTC().Format("2006-01-02T15:04:05.000000Z") }
 	before, state := stamp(-time.Hour), api.StepMetricsAnalysis

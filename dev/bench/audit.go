@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Requests are how often the controller asked for one thing.
+// Requests is the number of equal requests of the controller.
 type Requests struct {
 	Verb     string `json:"verb"`
 	Resource string `json:"resource"`
@@ -25,22 +25,22 @@ type Requests struct {
 	PerRelease float64 `json:"perRelease"`
 }
 
-// Traffic is what the API server was asked while something was measured. All but Refused and Other are the controller's.
+// Traffic counts the requests to the API server during a measurement. All counts except Driver and Native are about the controller.
 type Traffic struct {
 	Reads  int `json:"reads"`
 	Writes int `json:"writes"`
-	// Events and PodLabels are writes as well; they are counted apart.
+	// Events and PodLabels are writes too; they count separately.
 	Events    int `json:"events"`
 	PodLabels int `json:"podLabels"`
-	// Refused counts answers to the controller from 400 on, by code. A 404 may be what it wanted to know.
+	// Refused counts answers to the controller from 400 on, by code. A 404 may be a useful answer.
 	Refused map[int]int `json:"refused,omitempty"`
-	// Driver is what the one who deploys and approves asked, Native what all others did: the cluster's own controllers.
+	// Driver counts the requests of the bench that deploy and approve, and Native the requests of all others: the cluster's own controllers.
 	Driver   int        `json:"driver"`
 	Native   int        `json:"native"`
 	Requests []Requests `json:"requests"`
 }
 
-// request is the part of an audit event that is counted.
+// request is the counted part of an audit event.
 type request struct {
 	Verb, RequestURI, UserAgent string
 	User                        struct{ Username string }
@@ -67,22 +67,22 @@ func (r request) resource() string {
 	return r.ObjectRef.Resource
 }
 
-// auditLog reads what was added to an audit log.
+// auditLog reads new lines of an audit log.
 type auditLog struct {
 	path  string
 	users []string
 }
 
-// end is how long the log is now.
+// end returns the current length of the log.
 func (l auditLog) end() int64 {
 	info, err := os.Stat(l.path)
 	if err != nil {
-		return 0 // nothing was logged yet, or there is no log
+		return 0 // the log is empty or does not exist
 	}
 	return info.Size()
 }
 
-// since counts the requests that were answered after the log was so long. A line that was being written then is of one answered before.
+// since counts the requests that were answered after the log had the length offset. A line that was partly written then belongs to an earlier request.
 func (l auditLog) since(offset int64) (*Traffic, error) {
 	if l.path == "" {
 		return nil, nil
@@ -104,7 +104,7 @@ func (l auditLog) since(offset int64) (*Traffic, error) {
 	return count(lines, l.users)
 }
 
-// count reads audit events, one a line. A last line without its end is of a request that is not answered yet.
+// count reads audit events, one in each line. A last line without its end belongs to a request without an answer yet.
 func count(lines *bufio.Reader, users []string) (*Traffic, error) {
 	traffic := &Traffic{Refused: map[int]int{}}
 	counted := map[Requests]int{}
@@ -158,14 +158,14 @@ func (t *Traffic) add(r request, users []string, counted map[Requests]int) {
 	counted[Requests{Verb: r.Verb, Resource: resource, By: user[strings.LastIndex(user, ":")+1:]}]++
 }
 
-// perRelease fills in the shares of each release.
+// perRelease computes the counts for each release.
 func (t *Traffic) perRelease(releases int) {
 	for i := range t.Requests {
 		t.Requests[i].PerRelease = float64(t.Requests[i].Count) / float64(releases)
 	}
 }
 
-// codes are the refusals in words.
+// codes describes the refusals.
 func (t *Traffic) codes() string {
 	var words []string
 	for _, code := range slices.Sorted(maps.Keys(t.Refused)) {
@@ -175,15 +175,15 @@ func (t *Traffic) codes() string {
 }
 
 const (
-	// quietFor is how long a controller must have asked for nothing to be called quiet.
+	// quietFor is the time without requests after which a controller counts as quiet.
 	quietFor = time.Second
-	// quietAfterStart is longer: processes that start ask, think, and ask again.
+	// quietAfterStart is longer, because starting processes send requests, work, and send requests again.
 	quietAfterStart = 5 * time.Second
-	// quietLimit bounds the wait for one that never is.
+	// quietLimit bounds the wait for a controller that is never quiet.
 	quietLimit = 5 * time.Minute
 )
 
-// awaitQuiet returns when the controller has asked for nothing for so long. Without an audit log it waits for just that.
+// awaitQuiet returns when the controller has sent no request for quietFor. Without an audit log it waits for that time.
 func (l auditLog) awaitQuiet(ctx context.Context, quietFor time.Duration) error {
 	offset := l.end()
 	for limit := time.Now().Add(quietLimit); time.Now().Before(limit); {

@@ -15,7 +15,7 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// small is a bench of few releases.
+// small returns the options of a bench with few releases.
 func small(t *testing.T, args ...string) options {
 	t.Helper()
 	if testing.Short() {
@@ -36,7 +36,7 @@ func bounded(t *testing.T) context.Context {
 	return ctx
 }
 
-// wantRuns checks that there are, of each style, a run of one alone and one of two.
+// wantRuns checks that each style has a run of one release alone and a run of two releases.
 func wantRuns(t *testing.T, runs []Run, styles ...string) {
 	t.Helper()
 	if len(runs) != 2*len(styles) {
@@ -50,7 +50,7 @@ func wantRuns(t *testing.T, runs []Run, styles ...string) {
 	}
 }
 
-// wantRun checks that a run has measured what any two releases with two steps show.
+// wantRun checks that a run has measured the facts of any two releases with two steps.
 func wantRun(t *testing.T, r Run, releases int) {
 	t.Helper()
 	each := func(l Latency, n int) bool { return l.N == n && l.P50 > 0 && l.P50 <= l.P99 && l.P99 <= l.Max }
@@ -62,8 +62,8 @@ func wantRun(t *testing.T, r Run, releases int) {
 	}
 }
 
-// wantFloors checks that two releases with two steps were made of the least writes: 6 of the status, 3 of the VirtualService, 2 of
-// each Service; in canary style 1 of the Deployment, and 3 of its canary; in partition style 8 of the Deployment, 3 of them in each step.
+// wantFloors checks that two releases with two steps had the minimal number of writes. These are 6 of the status, 3 of the VirtualService, and 2 of each
+// Service. Canary style has 1 write of the Deployment, and 3 of its canary. Partition style has 8 writes of the Deployment, 3 of them in each step.
 func wantFloors(t *testing.T, floors []FloorRun) {
 	t.Helper()
 	writes := map[string]int{}
@@ -120,7 +120,7 @@ func namesOf(processes []Process) (names []string) {
 	return names
 }
 
-// The second copy of ours is any controller that serves the API: the bench starts nothing and tidies up.
+// The second copy of Sluice stands for any controller that serves the API: the bench starts nothing and cleans up.
 func TestAnExternalControllerIsDrivenAndItsClusterIsLeftAsItWas(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it needs a control plane, which -short leaves out")

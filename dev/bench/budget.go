@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Verdict is one budget beside what was measured.
+// Verdict is one budget with its measured value.
 type Verdict struct {
 	What     string  `json:"what"`
 	Measured float64 `json:"measured"`
@@ -14,7 +14,7 @@ type Verdict struct {
 	Met      bool    `json:"met"`
 }
 
-// judge compares what was measured with the budgets. They hold for two cores, two replicas, three steps and one VirtualService.
+// judge compares the results with the budgets. They apply to two cores, two replicas, three steps and one VirtualService.
 func (r *Report) judge() {
 	r.Verdicts = []Verdict{}
 	for _, run := range r.Runs {
@@ -49,7 +49,7 @@ func (r *Report) judgeRun(run Run) {
 	if t := run.Traffic; t != nil && len(t.Requests) > 0 {
 		releases := float64(run.Releases * run.Repeat)
 		r.budget(name+": writes per release", float64(t.Writes)/releases, 15, "")
-		if t.Reads > 0 { // somebody else's audit policy may leave reads out
+		if t.Reads > 0 { // the audit policy of an external cluster may omit reads
 			r.budget(name+": reads per release", float64(t.Reads)/releases, 30, "")
 		}
 	}
@@ -58,8 +58,8 @@ func (r *Report) judgeRun(run Run) {
 	}
 }
 
-// makespanBudget is known for the sizes that it was set for, and 0 for others. That of blue-green style, for which none was set, is that of
-// partition style: both have the pods made by the one Deployment.
+// makespanBudget returns the budget for the sizes that have one, and 0 for others. Blue-green style has no budget of its own and uses the budget of partition
+// style: in both, the one Deployment creates the pods.
 func makespanBudget(style string, releases int) float64 {
 	if style == styleBlueGreen {
 		style = stylePartition
@@ -67,7 +67,7 @@ func makespanBudget(style string, releases int) float64 {
 	return map[int]map[string]float64{100: {stylePartition: 8, styleCanary: 12}, 300: {stylePartition: 24, styleCanary: 36}}[releases][style]
 }
 
-// At rest "next to nothing" is meant: one request and a hundredth of a core for each minute and thousand Rollouts.
+// An idle controller may send one request, and use a hundredth of a core, for each minute and thousand Rollouts.
 func (r *Report) judgeIdle() {
 	if r.Idle == nil {
 		return
@@ -92,7 +92,7 @@ func (r *Report) judgeIdle() {
 	r.budget(name+": CPU, all our processes", 100*cpu/r.Idle.Seconds, 2, "% of a core")
 }
 
-// One core measures 10,000 analyses, and hardly any is late by a tenth of its interval.
+// One core measures 10,000 analyses, and almost no measurement is late by a tenth of its interval.
 func (r *Report) judgeAnalyses() {
 	a := r.Analyses
 	if a == nil || a.Seconds == 0 {

@@ -14,18 +14,18 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// client talks to the API server. It decodes no more of an answer than is needed: what the driver spends is missing elsewhere on a
-// machine with two cores.
+// client sends requests to the API server. It decodes only the needed part of an answer, because the driver takes CPU from the other processes on a machine
+// with two cores.
 type client struct {
-	// typed speaks protobuf, raw JSON.
+	// typed uses protobuf, and raw uses JSON.
 	typed kubernetes.Interface
 	raw   rest.Interface
 }
 
 const (
-	// userAgent is who deploys and approves.
+	// userAgent identifies the requests that deploy and approve.
 	userAgent = "sluice-bench"
-	// writerAgent makes the writes of a controller where none runs.
+	// writerAgent identifies the writes of a controller when none runs.
 	writerAgent = "sluice-floor"
 )
 
@@ -72,7 +72,7 @@ func (c *client) create(ctx context.Context, path string, object any) error {
 	err = patiently(ctx, func(again bool) error {
 		_, err := c.raw.Post().AbsPath(path).SetHeader("Content-Type", "application/json").Body(body).DoRaw(ctx)
 		if again && apierrors.IsAlreadyExists(err) {
-			return nil // an attempt without an answer has made it
+			return nil // an attempt without an answer has created it
 		}
 		return err
 	})
@@ -82,7 +82,7 @@ func (c *client) create(ctx context.Context, path string, object any) error {
 	return nil
 }
 
-// patch sends a patch and returns the resource version that it led to.
+// patch sends a patch and returns the resource version of its result.
 func (c *client) patch(ctx context.Context, kind types.PatchType, path, body string) (uint64, error) {
 	raw, err := c.raw.Patch(kind).AbsPath(path).Body([]byte(body)).DoRaw(ctx)
 	if err != nil {
@@ -95,7 +95,7 @@ func (c *client) patch(ctx context.Context, kind types.PatchType, path, body str
 	return answer.version(), nil
 }
 
-// put replaces an object and returns what has become of it.
+// put replaces an object and returns the result.
 func (c *client) put(ctx context.Context, path string, object any) (view, error) {
 	var answer view
 	body, err := json.Marshal(object)
@@ -112,7 +112,7 @@ func (c *client) put(ctx context.Context, path string, object any) (view, error)
 	return answer, nil
 }
 
-// setStatus replaces the status of an object that nobody else writes.
+// setStatus replaces the status of an object that no other client writes.
 func (c *client) setStatus(ctx context.Context, path string, status object) error {
 	raw, err := c.raw.Get().AbsPath(path).DoRaw(ctx)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// fleet is a number of Rollouts with all that belongs to them, at rest.
+// fleet is a number of idle Rollouts with all their objects.
 type fleet struct {
 	name       string
 	shape      shape
@@ -27,7 +27,7 @@ type member struct{ namespace, name string }
 
 func (m member) key() string { return m.namespace + "/" + m.name }
 
-// parallel is how many requests the bench has under way while it creates objects.
+// parallel is the number of parallel requests of the bench while it creates objects.
 const parallel = 32
 
 // newFleet creates the objects and returns when every Rollout is healthy and every Deployment available.
@@ -79,10 +79,10 @@ func (f *fleet) create(ctx context.Context, c *client) error {
 	return group.Wait()
 }
 
-// sayEvery is how often the bench tells how far it is.
+// sayEvery is the interval of progress messages.
 const sayEvery = 10 * time.Second
 
-// every does something again and again until ctx ends.
+// every calls do at each interval until ctx ends.
 func every(ctx context.Context, interval time.Duration, do func()) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
@@ -105,7 +105,7 @@ func createNamespace(ctx context.Context, c *client, name string) error {
 	return c.create(ctx, "/api/v1/namespaces", object{"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": name}})
 }
 
-// await returns when every object of a kind is as wanted.
+// await returns when every object of a kind has the wanted state.
 func (f *fleet) await(ctx context.Context, c *client, group, resource, wanted string, there func(view) bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

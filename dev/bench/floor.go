@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// floor measures what nobody can be faster than: a plain Deployment of one pod, from its creation until it is available.
+// floor measures the lower bound of a release: a plain Deployment of one pod, from its creation until it is available.
 func (b *bench) floor(ctx context.Context) error {
 	const namespace, name = "bench-floor", "floor"
 	say("the native floor, %d times", b.opts.repeat)
@@ -22,7 +22,7 @@ func (b *bench) floor(ctx context.Context) error {
 	var offset int64
 	for i := range b.opts.repeat + 1 {
 		if i == 1 {
-			offset = b.log.end() // the first finds cold caches and is not counted
+			offset = b.log.end() // the first finds cold caches and does not count
 		}
 		took, err := b.plain(ctx, namespace, fmt.Sprintf("%s-%d", name, i))
 		if err != nil {
@@ -47,7 +47,7 @@ func (b *bench) floor(ctx context.Context) error {
 	return b.client.typed.CoreV1().Namespaces().Delete(ctx, namespace, metav1.DeleteOptions{})
 }
 
-// plain creates a Deployment and returns how long it took until it was available.
+// plain creates a Deployment and returns the time until it was available.
 func (b *bench) plain(ctx context.Context, namespace, name string) (time.Duration, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, stuckAfter, fmt.Errorf("Deployment %s was not available after %s", name, stuckAfter))
 	defer cancel()

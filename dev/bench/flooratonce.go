@@ -10,11 +10,11 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// floorAtOnce measures, for each number of releases, how fast this machine is when nobody decides anything: no part of Sluice runs,
-// and the driver makes the least writes of each release.
+// floorAtOnce measures, for each number of releases, the speed of this machine without decisions. No part of Sluice runs, and the driver makes the minimal
+// writes of each release.
 func (b *bench) floorAtOnce(ctx context.Context, shape shape) error {
 	if b.cluster == nil || shape.style == styleBlueGreen {
-		return nil // the controller of somebody else's cluster would take part; and nobody wrote down the writes of blue-green style
+		return nil // the controller of an external cluster would interfere; and blue-green style has no list of its writes
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", b.kubeconfigs["executor"])
 	if err != nil {
@@ -30,7 +30,7 @@ func (b *bench) floorAtOnce(ctx context.Context, shape shape) error {
 		if err := b.leastFlights(ctx, f, writer); err != nil {
 			return err
 		}
-		// An executor would take them for its own.
+		// An executor would treat them as its own.
 		say("removing them")
 		if err := f.remove(ctx, b.client); err != nil {
 			return err
@@ -39,7 +39,7 @@ func (b *bench) floorAtOnce(ctx context.Context, shape shape) error {
 	return nil
 }
 
-// leastFlights creates a fleet, and measures the least releases of all its members at once.
+// leastFlights creates a fleet, and measures the minimal releases of all its members in parallel.
 func (b *bench) leastFlights(ctx context.Context, f *fleet, writer *client) error {
 	if err := f.create(ctx, b.client); err != nil {
 		return err
@@ -85,7 +85,7 @@ func (b *bench) leastFlights(ctx context.Context, f *fleet, writer *client) erro
 	return err
 }
 
-// leasts are the releases of all members, ready to fly.
+// leasts returns the releases of all members, ready to start.
 func (f *fleet) leasts(ctx context.Context, owner, writer *client, seen *natives) ([]*least, error) {
 	rollouts, err := owner.list(ctx, collection(rolloutsPath, "", "rollouts"), label+"="+f.name)
 	if err != nil {
@@ -109,7 +109,7 @@ func (f *fleet) leasts(ctx context.Context, owner, writer *client, seen *natives
 	return all, nil
 }
 
-// flyLeast releases a version of all at once, and returns how long each took.
+// flyLeast releases a version of all members in parallel, and returns the duration of each release.
 func flyLeast(ctx context.Context, all []*least, version string) ([]time.Duration, error) {
 	took := make([]time.Duration, len(all))
 	group, flying := errgroup.WithContext(ctx)

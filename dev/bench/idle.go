@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// idle measures many Rollouts that have nothing to do. Their Deployments have no pods, which the controller never looks at while
-// nothing is released, so that the cluster stays small enough for one machine.
+// idle measures many Rollouts without a release. Their Deployments have no pods, so that the cluster is small enough for one machine. The controller does not
+// read pods without a release.
 func (b *bench) idle(ctx context.Context, shape shape) error {
 	shape.replicas = 0
 	result := &Idle{Rollouts: b.opts.idle, Load: loadAverage()}

@@ -15,14 +15,14 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// probe is a Deployment by which install sees that changes are held.
+// probe is a Deployment with which install checks that changes are held.
 const probe = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"probe","namespace":"sluice-system",
 	"labels":{"rollouts.kruise.io/workload-type":"deployment"},"annotations":{"sluice.dev/rollout":"probe"}},
 	"spec":{"replicas":1,"selector":{"matchLabels":{"app":"probe"}},"template":{"metadata":{"labels":{"app":"probe"}},
 	"spec":{"containers":[{"name":"c","image":"c"}]}}}}`
 
-// install applies what an installation consists of but its Deployments, waits until the policies take effect, and writes a
-// kubeconfig with the token of each part's service account.
+// install applies an installation without its Deployments, and waits until the policies take effect. It writes a kubeconfig with the token of each part's
+// service account.
 func (s *site) install(ctx context.Context) error {
 	manifests, err := deploy.Manifests("namespace", "crds", "policies", "rbac")
 	if err != nil {
@@ -37,7 +37,7 @@ func (s *site) install(ctx context.Context) error {
 	err = until(ctx, "changes are held", func(ctx context.Context) (bool, error) {
 		out, _ := s.cluster.Kubectl(ctx, "-n", api.Namespace, "patch", "deployment", "probe", "--dry-run=server", "-o", "jsonpath={.spec.paused}",
 			"-p", `{"spec":{"template":{"metadata":{"annotations":{"probe":"x"}}}}}`)
-		return out == "true", nil // a question that a busy server does not answer is asked again
+		return out == "true", nil // ask a busy server again
 	})
 	if err != nil {
 		return err

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Latency is how long something took, in milliseconds: half of all were not longer than P50, and so on.
+// Latency is the distribution of a duration, in milliseconds: half of all values were at most P50, and so on.
 type Latency struct {
 	N   int     `json:"n"`
 	P50 float64 `json:"p50"`
@@ -14,7 +14,7 @@ type Latency struct {
 	Max float64 `json:"max"`
 }
 
-// latency sums up durations. The quantile q of n values is the value at rank ceil(q*n), one that was measured.
+// latency sums up durations. The quantile q of n values is the measured value at rank ceil(q*n).
 func latency(all []time.Duration) Latency {
 	if len(all) == 0 {
 		return Latency{}
@@ -26,7 +26,7 @@ func latency(all []time.Duration) Latency {
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// times are the phases of many releases.
+// times holds the phases of many releases.
 type times struct{ toPause, toNext, toHealthy []time.Duration }
 
 func (t *times) add(w *wave) {
@@ -42,5 +42,5 @@ func (t *times) add(w *wave) {
 	}
 }
 
-// steps are all phases in which nothing but the controller is waited for.
+// steps returns all phases that depend only on the controller.
 func (t *times) steps() []time.Duration { return slices.Concat(t.toPause, t.toNext) }

@@ -23,7 +23,8 @@ import (
 //go:embed status.json
 var pausedStatus []byte
 
-// least is one release that is made of nothing but the writes that it needs in its style, in the order in which an executor makes them. Each waits only for what the cluster itself must have done before. Nobody reads, decides, approves or waits for traffic to leave.
+// least is one release with minimal writes for its style, in the order of an executor. Each write waits only for the required work of the cluster. No process
+// reads, decides, or waits for a grace period.
 type least struct {
 	member
 	fleet string
@@ -41,7 +42,7 @@ type least struct {
 	status                       api.RolloutStatus
 }
 
-// move is one write, with the wait for what it leads to.
+// move is one write, with the wait for its effect.
 type move struct {
 	what string
 	do   func(context.Context) error
@@ -56,7 +57,7 @@ func (l *least) fly(ctx context.Context) error {
 	return nil
 }
 
-// moves are all writes in their order. Whatever raises exposure is committed to the status before it is done.
+// moves returns all writes in order. The status is committed before each write that raises exposure.
 func (l *least) moves() []move {
 	if l.shape.style == stylePartition {
 		return l.inPlace()
@@ -69,7 +70,7 @@ func (l *least) moves() []move {
 	return append(moves, l.ends(move{"let the Deployment go", l.resume}, move{"delete the canary", l.deleteCanary})...)
 }
 
-// begins is the first write of a step, routes are those when its pods are there.
+// begins returns the first write of a step; routes returns the writes after its pods are there.
 func (l *least) begins(step int32) move {
 	return move{"commit that a step begins", l.commit(api.PhaseProgressing, rollout.StateUpgrade, step)}
 }
@@ -82,7 +83,7 @@ func (l *least) routes(step int32) []move {
 	}
 }
 
-// ends are the last writes, among them those that give the workload back.
+// ends returns the last writes, including the writes that restore the workload.
 func (l *least) ends(giveBack ...move) []move {
 	last := int32(l.shape.steps)
 	moves := append([]move{
@@ -94,12 +95,12 @@ func (l *least) ends(giveBack ...move) []move {
 	return append(moves, move{"commit the end", l.commit(api.PhaseHealthy, rollout.StateIdle, last)})
 }
 
-// podsOf is how many pods of the new version a step has.
+// podsOf returns the number of pods of the new version in a step.
 func (s shape) podsOf(step int32) int32 {
 	return shareOf(fmt.Sprintf("%d%%", s.share(int(step))), s.replicas)
 }
 
-// shareOf rounds up.
+// shareOf returns a percentage of replicas, rounded up.
 func shareOf(percent string, replicas int) int32 {
 	share := intstr.FromString(percent)
 	n, err := intstr.GetScaledValueFromIntOrPercent(&share, replicas, true)
@@ -136,7 +137,7 @@ func (l *least) patchService(ctx context.Context, patch map[string]any) error {
 	return err
 }
 
-// scale makes the canary, or gives it more pods, and waits until they are available.
+// scale creates the canary, or scales it up, and waits until its pods are available.
 func (l *least) scale(ctx context.Context, pods int32) error {
 	var err error
 	switch {
@@ -161,7 +162,7 @@ func (l *least) scale(ctx context.Context, pods int32) error {
 	})
 }
 
-// patchDeployment leaves out which version was seen: the Deployment controller writes as well, and nobody here looks again.
+// patchDeployment omits the version of the Deployment: the Deployment controller writes too, and the bench does not retry.
 func (l *least) patchDeployment(ctx context.Context, name string, patch workload.Patch) (*appsv1.Deployment, error) {
 	if metadata, ok := patch["metadata"].(map[string]any); ok {
 		delete(metadata, "resourceVersion")
@@ -173,7 +174,7 @@ func (l *least) patchDeployment(ctx context.Context, name string, patch workload
 	return l.writer.typed.AppsV1().Deployments(l.namespace).Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: api.FieldManager})
 }
 
-// serve makes the canary Service, and waits until so many of its endpoints are ready.
+// serve creates the canary Service, and waits until pods of its endpoints are ready.
 func (l *least) serve(ctx context.Context, pods int32) error {
 	if l.canaryService == nil {
 		service, err := traffic.NewCanaryService(l.stableService, traffic.CanaryServiceParams{
@@ -190,7 +191,7 @@ func (l *least) serve(ctx context.Context, pods int32) error {
 	return l.seen.await(ctx, l.member, func() bool { return l.seen.ready(l.canaryService) >= pods })
 }
 
-// steer writes the routing of a step into the VirtualService; that of step 0 is its own.
+// steer writes the routing of a step into the VirtualService; step 0 restores the original routing.
 func (l *least) steer(ctx context.Context, step int32) error {
 	body := virtualService(object{"name": l.name, "labels": labelsOf(l.fleet), "resourceVersion": l.route}, l.name)
 	if step > 0 {
@@ -217,7 +218,7 @@ func (l *least) deleteCanary(ctx context.Context) error {
 	return l.writer.typed.AppsV1().Deployments(l.namespace).Delete(ctx, l.canary.Name, metav1.DeleteOptions{PropagationPolicy: &background})
 }
 
-// commit writes a status as long as an executor's.
+// commit writes a status of the same length as an executor's.
 func (l *least) commit(phase api.Phase, state rollout.State, step int32) func(context.Context) error {
 	return func(ctx context.Context) error {
 		now := metav1.NowMicro()
@@ -240,7 +241,7 @@ func (l *least) commit(phase api.Phase, state rollout.State, step int32) func(co
 	}
 }
 
-// shown is a state in OpenKruise's words.
+// shown returns the OpenKruise name of a state.
 func shown(state rollout.State) api.StepState {
 	if state.InStep() {
 		return api.StepState(state)
@@ -248,7 +249,7 @@ func shown(state rollout.State) api.StepState {
 	return api.StepCompleted
 }
 
-// begin makes a release ready to fly once more.
+// begin prepares another release.
 func (l *least) begin(version string) error {
 	l.canary, l.canaryService, l.version = nil, nil, version
 	if l.status.Sluice != nil {

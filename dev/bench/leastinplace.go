@@ -7,10 +7,10 @@ import (
 	"sluice.dev/sluice/pkg/workload"
 )
 
-// inPlace are the writes of partition style, in which the Deployment replaces its own pods: it is given room for new ones, told to take as
-// many old ones when those are ready, and paused when the step has what it asks for.
+// inPlace returns the writes of partition style, in which the Deployment replaces its own pods. In each step a write allows surge pods. When those are ready,
+// another write lets the Deployment remove as many old pods. The last write of a step pauses the Deployment.
 func (l *least) inPlace() []move {
-	surge := shareOf("25%", l.shape.replicas) // a Deployment's, unless it says otherwise
+	surge := shareOf("25%", l.shape.replicas) // the default of a Deployment
 	moves := []move{{"change the Deployment", l.change}, {"narrow the Service", l.pin}}
 	have := int32(0)
 	for step := int32(1); int(step) <= l.shape.steps; step++ {
@@ -29,12 +29,12 @@ func (l *least) inPlace() []move {
 	return append(moves, l.ends(move{"let the Deployment go", l.resume})...)
 }
 
-// room is the budget by which so many old pods are gone, and so many new ones there.
+// room returns the budget with which gone old pods are removed, and come new pods exist.
 func (l *least) room(gone, come int32) rollout.Budget {
 	return rollout.Budget{Unavailable: (100*gone + int32(l.shape.replicas) - 1) / int32(l.shape.replicas), Surge: come - gone}
 }
 
-// replace waits until so many old pods are gone, and so many new ones ready.
+// replace waits until gone old pods are removed, and come new pods are ready.
 func (l *least) replace(gone, come int32) func(context.Context) error {
 	return func(ctx context.Context) (err error) {
 		if l.stable, err = l.patchDeployment(ctx, l.name, workload.ResumeRollingUpdate(l.stable, l.name, l.room(gone, come))); err != nil {

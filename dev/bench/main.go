@@ -1,8 +1,7 @@
-// Command bench measures progressive delivery on a real control plane: how long releases take, what they ask of the API server,
-// and what the processes use. By default it starts everything itself, each part of Sluice as a process of its own with the service
-// account of an installation; with --external it drives whatever controller serves the Rollouts of a cluster that exists. It is
-// no test: it tells numbers beside their budgets and judges nothing else. Its one invariant: it ends by itself, and what it
-// started or created is gone then.
+// Command bench measures progressive delivery on a real control plane. It measures the duration of releases, their requests to the API server, and the resources
+// of the processes. By default it starts everything itself, each part of Sluice as a separate process with the service account of an installation. With
+// --external it drives any controller that serves the Rollouts of an existing cluster. It is no test: it prints numbers together with their budgets and judges
+// nothing else. Its one invariant: it ends by itself, and then nothing is left that it started or created.
 package main
 
 import (
@@ -42,7 +41,7 @@ func main() {
 	}
 }
 
-// run measures and prints. What was measured before an error is printed too.
+// run measures and prints. It also prints results from before an error.
 func run(ctx context.Context, opts options, out io.Writer) error {
 	report, err := measure(ctx, opts)
 	if report != nil {

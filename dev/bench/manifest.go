@@ -7,22 +7,22 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// label carries the name of the fleet that an object belongs to.
+// label holds the name of the fleet of an object.
 const label = "bench.sluice.dev/fleet"
 
 type object = map[string]any
 
-// shape is what the objects of a fleet look like.
+// shape describes the objects of a fleet.
 type shape struct {
 	replicas, steps, grace int
 	style                  string
-	// adopted: the Deployments bear the marks of their Rollouts from the start.
+	// adopted: the Deployments have the marks of their Rollouts from the start.
 	adopted bool
 }
 
 func labelsOf(fleet string) object { return object{label: fleet} }
 
-// manifests are the objects of one release, in the order in which they are created, by the path of their collection.
+// manifests returns the objects of one release, in the order of their creation, with the path of their collection.
 func (s shape) manifests(fleet, namespace, name string) []struct {
 	path string
 	body object
@@ -64,7 +64,7 @@ func deployment(meta object, name string, replicas int) object {
 	}}
 }
 
-// routed gives a VirtualService the routing of a step, with annotations as long as those that an executor writes.
+// routed sets the routing of a step in a VirtualService, with annotations as long as an executor's.
 func routed(route object, name, rolloutUID string, share int) {
 	meta, spec := route["metadata"].(object), route["spec"].(object)
 	original, _ := json.Marshal(object{"spec": spec, "labels": meta["labels"]})
@@ -77,10 +77,10 @@ func routed(route object, name, rolloutUID string, share int) {
 	spec["http"] = []any{object{"route": []any{to(name, 100-share), to(name+api.SuffixCanary, share)}}}
 }
 
-// share is how much of the pods and of the traffic a step has, in percent. The steps share the way evenly.
+// share returns the percentage of pods and traffic of a step. The steps are evenly spaced.
 func (s shape) share(step int) int { return 100 * step / (s.steps + 1) }
 
-// rollout has steps that wait for approval, none of which has all replicas.
+// rollout returns a Rollout with steps that wait for approval; none of them has all replicas.
 func (s shape) rollout(meta object, name string) object {
 	steps := make([]any, 0, s.steps)
 	for i := 1; i <= s.steps; i++ {
@@ -97,7 +97,7 @@ func (s shape) rollout(meta object, name string) object {
 	}}
 }
 
-// strategy puts the steps of a release where its style has them.
+// strategy returns the strategy with the steps at the place for their style.
 func (s shape) strategy(of object) object {
 	if s.style == styleBlueGreen {
 		return object{"blueGreen": of}
@@ -106,12 +106,12 @@ func (s shape) strategy(of object) object {
 	return object{"canary": of}
 }
 
-// newVersion is the patch of a Deployment that begins a release.
+// newVersion returns the patch of a Deployment that begins a release.
 func newVersion(version string) string {
 	return fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":[{"name":"main","env":[{"name":"version","value":%q}]}]}}}}`, version)
 }
 
-// approval is the patch of a Rollout's status that everybody approves with.
+// approval returns the patch of a Rollout's status with which clients approve.
 func (s shape) approval() string {
 	if s.style == styleBlueGreen {
 		return `{"status":{"blueGreenStatus":{"currentStepState":"StepReady"}}}`

@@ -16,10 +16,10 @@ type bench struct {
 	fleets []*fleet
 }
 
-// cleanLimit bounds how long cleaning up may take after the bench has ended, for whatever reason.
+// cleanLimit bounds the cleanup after any end of the bench.
 const cleanLimit = 3 * time.Minute
 
-// measure does what the options ask for. The report holds what was measured before an error, and is nil if nothing could be.
+// measure makes the measurements of the options. The report holds the results before an error, and is nil without results.
 func measure(ctx context.Context, opts options) (*Report, error) {
 	report := newReport(opts)
 	var err error
@@ -47,10 +47,10 @@ func measureSite(ctx context.Context, opts options, report *Report) error {
 	return errors.Join(err, s.close())
 }
 
-// clean removes what was created in a cluster that stays.
+// clean removes the created objects from a cluster that stays.
 func (b *bench) clean(ctx context.Context) error {
 	if b.cluster != nil {
-		return nil // it goes as a whole
+		return nil // the whole cluster ends
 	}
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), cleanLimit, fmt.Errorf("it took longer than %s", cleanLimit))
 	defer cancel()
@@ -91,7 +91,7 @@ func (b *bench) all(ctx context.Context) error {
 	return nil
 }
 
-// releases measures those of one style, alone and at once.
+// releases measures the releases of one style, alone and in parallel.
 func (b *bench) releases(ctx context.Context, shape shape) error {
 	if b.opts.measures(measureFloor) {
 		if err := b.floorAtOnce(ctx, shape); err != nil {
@@ -109,7 +109,7 @@ func (b *bench) releases(ctx context.Context, shape shape) error {
 	return nil
 }
 
-// withParts runs the parts of Sluice while something is measured.
+// withParts runs the parts of Sluice during a measurement.
 func (b *bench) withParts(ctx context.Context, executors int, do func() error) error {
 	if err := b.run(ctx, executors); err != nil {
 		return err
@@ -127,7 +127,7 @@ func (b *bench) newFleet(ctx context.Context, name string, size, namespaces int,
 	return f, b.log.awaitQuiet(ctx, quietFor)
 }
 
-// alone measures one release with nothing beside it, again and again.
+// alone measures one release at a time, repeatedly.
 func (b *bench) alone(ctx context.Context, shape shape) error {
 	f, err := b.newFleet(ctx, "alone-"+shape.style, 1, 1, shape)
 	if err != nil {
@@ -181,7 +181,7 @@ func (b *bench) many(ctx context.Context, shape shape) error {
 	return nil
 }
 
-// flights measures all releases of a fleet at once, as often as asked for.
+// flights measures parallel releases of the whole fleet, repeat times.
 func (b *bench) flights(ctx context.Context, f *fleet, repeat int) (Run, error) {
 	r := Run{Style: f.shape.style, Releases: len(f.members), Repeat: repeat, Namespaces: len(f.namespaces), Load: loadAverage()}
 	var all times
@@ -201,7 +201,7 @@ func (b *bench) flights(ctx context.Context, f *fleet, repeat int) (Run, error) 
 	r.ChangeToPause, r.ApproveToPause, r.ApproveToHealthy = latency(all.toPause), latency(all.toNext), latency(all.toHealthy)
 	_, busy := meter.read()
 	r.Busy = busy / took / float64(b.report.Cores)
-	// What the controller does after the end of a release belongs to it.
+	// The requests of the controller after the end of a release belong to the release.
 	if err := b.log.awaitQuiet(ctx, quietFor); err != nil {
 		return r, err
 	}

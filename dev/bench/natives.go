@@ -18,19 +18,18 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// natives shows what the cluster's own controllers have made of the objects of a fleet.
+// natives watches the objects that the cluster's own controllers create for a fleet.
 type natives struct {
 	deployments, sets, slices cache.SharedIndexInformer
-	// told has a channel for each member, by its key: something of it has changed.
+	// told has a channel for each member, by its key. A receive means that an object of the member has changed.
 	told    map[string]chan struct{}
 	running sync.WaitGroup
 }
 
-// byOwner indexes objects by the UID of what controls them.
+// byOwner indexes objects by the UID of their controller.
 const byOwner = "owner"
 
-// watchNatives watches until ctx ends, and returns when everything that exists has been seen. wait, which is never nil,
-// returns after the last watch has.
+// watchNatives watches until ctx ends, and returns when the caches have all existing objects. wait, which is never nil, returns after all watches have ended.
 func watchNatives(ctx context.Context, c kubernetes.Interface, f *fleet) (n *natives, wait func(), err error) {
 	owners := cache.Indexers{byOwner: func(o any) ([]string, error) {
 		if object, ok := o.(metav1.Object); ok {
@@ -68,7 +67,7 @@ func watchNatives(ctx context.Context, c kubernetes.Interface, f *fleet) (n *nat
 	return n, n.running.Wait, nil
 }
 
-// tell wakes who waits for an object's release.
+// tell wakes the release of an object's member.
 func (n *natives) tell(o any) {
 	name, namespace := "", ""
 	switch o := o.(type) {
@@ -89,7 +88,7 @@ func (n *natives) tell(o any) {
 	}
 }
 
-// await returns when there is what a release of a member waits for.
+// await returns when the state that a release of a member waits for is there.
 func (n *natives) await(ctx context.Context, m member, there func() bool) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, stuckAfter, fmt.Errorf("it was not there after %s", stuckAfter))
 	defer cancel()
@@ -103,7 +102,7 @@ func (n *natives) await(ctx context.Context, m member, there func() bool) error 
 	return nil
 }
 
-// available reports whether a Deployment runs what it was last written as, with that many pods and no others.
+// available reports whether a Deployment runs its last written version, with exactly that many pods.
 func (n *natives) available(written *appsv1.Deployment, pods int32) bool {
 	item, exists, _ := n.deployments.GetStore().GetByKey(written.Namespace + "/" + written.Name)
 	d, ok := item.(*appsv1.Deployment)
@@ -111,7 +110,7 @@ func (n *natives) available(written *appsv1.Deployment, pods int32) bool {
 		d.Status.Replicas == pods && d.Status.UpdatedReplicas == pods && d.Status.AvailableReplicas == pods
 }
 
-// pods is what the ReplicaSets of a Deployment with pods have, by their pod-template-hash.
+// pods returns the statuses of a Deployment's ReplicaSets with pods, by their pod-template-hash.
 func (n *natives) pods(d *appsv1.Deployment) map[string]appsv1.ReplicaSetStatus {
 	all := map[string]appsv1.ReplicaSetStatus{}
 	items, _ := n.sets.GetIndexer().ByIndex(byOwner, string(d.UID))
@@ -123,7 +122,7 @@ func (n *natives) pods(d *appsv1.Deployment) map[string]appsv1.ReplicaSetStatus 
 	return all
 }
 
-// hash is the pod-template-hash of the pods that a Deployment has, "" while that is not known.
+// hash returns the pod-template-hash of a Deployment's pods, "" while it is unknown.
 func (n *natives) hash(d *appsv1.Deployment) string {
 	items, _ := n.sets.GetIndexer().ByIndex(byOwner, string(d.UID))
 	for _, item := range items {
@@ -134,7 +133,7 @@ func (n *natives) hash(d *appsv1.Deployment) string {
 	return ""
 }
 
-// ready is how many endpoints of a Service are ready.
+// ready returns the number of ready endpoints of a Service.
 func (n *natives) ready(service *corev1.Service) (count int32) {
 	items, _ := n.slices.GetIndexer().ByIndex(byOwner, string(service.UID))
 	for _, item := range items {

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// quietReleases is the size of the tenant whose patience is measured.
+// quietReleases is the number of releases of the tenant whose steps are measured.
 const quietReleases = 5
 
-// maxRounds is how often each is measured at the most.
+// maxRounds bounds the measurements of each.
 const maxRounds = 4
 
 // noisy measures the steps of a tenant with few releases, first alone and then while another tenant has many under way.
@@ -61,5 +61,5 @@ func (b *bench) noisy(ctx context.Context, shape shape) error {
 	return nil
 }
 
-// noiseAhead is by how much the noisy tenant is earlier, so that its work is queued already.
+// noiseAhead is the lead of the noisy tenant, so that its work is queued first.
 const noiseAhead = 200 * time.Millisecond

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// What can be measured, in the order in which it is.
+// These are the measurements, in order.
 const (
 	measureScript = "script"
 	measureFloor  = "floor"
@@ -27,7 +27,7 @@ func everything() []string {
 	return []string{measureScript, measureFloor, measureAlone, measureMany, measureNoisy, measureIdle, measureAnalysis}
 }
 
-// How the pods of a new version come, in the order in which it is measured.
+// These are the release styles, in the order of the measurements.
 const (
 	styleCanary    = "canary"
 	stylePartition = "partition"
@@ -65,7 +65,7 @@ type options struct {
 	profile string
 	output  string
 	limit   time.Duration
-	// command is what was typed.
+	// command is the command line.
 	command string
 }
 
@@ -114,7 +114,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	return o, o.check(f.Args())
 }
 
-// expand fills in what depends on other flags. What was given stays as it was given.
+// expand sets values that depend on other flags. It keeps given values.
 func (o *options) expand(full bool, given map[string]bool) {
 	set := func(name string, do func()) {
 		if !given[name] {
@@ -130,7 +130,7 @@ func (o *options) expand(full bool, given map[string]bool) {
 		set("limit", func() { o.limit = 2 * time.Hour })
 	}
 	if o.external {
-		o.executors = []int{0} // how many there are is not known
+		o.executors = []int{0} // their number is unknown
 		o.what = slices.DeleteFunc(slices.Clone(o.what), func(what string) bool { return what == measureScript || what == measureIdle || what == measureAnalysis })
 	}
 }

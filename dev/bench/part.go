@@ -27,10 +27,10 @@ type part struct {
 	drained chan struct{}
 }
 
-// stopWait is how long a part may take to finish what is under way. It is long because the machine may be busy; nothing waits for it to pass.
+// stopWait is the longest time that a part may take to finish its work. It is long because the machine may be busy; nothing waits for its end.
 const stopWait = 2 * time.Minute
 
-// startPart runs a program and returns when a line of its standard error has satisfied ready. The lines go to a log file.
+// startPart runs a program and returns when a line of its standard error satisfies ready. The lines go to a log file.
 func startPart(ctx context.Context, logs, name string, command *exec.Cmd, ready func(p *part, line []byte) bool) (*part, error) {
 	file, err := os.Create(filepath.Join(logs, name+".log"))
 	if err != nil {
@@ -87,7 +87,7 @@ func serving(p *part, line []byte) bool {
 	return true
 }
 
-// stop tells the process to end, and waits.
+// stop sends the process a signal to end, and waits.
 func (p *part) stop() error {
 	_ = p.command.Process.Signal(syscall.SIGTERM)
 	timer := time.AfterFunc(stopWait, func() { _ = p.command.Process.Kill() })
@@ -99,7 +99,7 @@ func (p *part) stop() error {
 	return nil
 }
 
-// awaitReady returns when the part says that it can work.
+// awaitReady returns when the part reports that it is ready.
 func (p *part) awaitReady(ctx context.Context) error {
 	return until(ctx, p.name+" is ready", func(ctx context.Context) (bool, error) {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.address+"/readyz", nil)
@@ -115,10 +115,10 @@ func (p *part) awaitReady(ctx context.Context) error {
 	})
 }
 
-// pollEvery is how often a fact without an event is asked for.
+// pollEvery is the interval between checks of a fact without an event.
 const pollEvery = 100 * time.Millisecond
 
-// until asks again and again until done or ctx ends.
+// until calls done repeatedly until it is true or ctx ends.
 func until(ctx context.Context, what string, done func(context.Context) (bool, error)) error {
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
@@ -138,13 +138,13 @@ func until(ctx context.Context, what string, done func(context.Context) (bool, e
 	}
 }
 
-// natsCommand, hidden, makes this program a NATS server, so that its CPU time can be told from that of the rest.
+// natsCommand, hidden, runs this program as a NATS server, so that its CPU time is measured separately.
 const natsCommand = "nats-server"
 
-// natsAddress is the line by which the server says where it is.
+// natsAddress is the line in which the server prints its address.
 type natsAddress struct{ URL, User, Password string }
 
-// runNATS serves until it is told to stop, and returns the exit code.
+// runNATS serves until a signal ends it, and returns the exit code.
 func runNATS(dir string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// attempts is how often a request is sent to a server that is too busy to answer in time.
+	// attempts bounds the attempts of a request to a server that is too busy to answer in time.
 	attempts = 8
-	// firstWait is the wait before the second one; each following is twice as long. All waits together take a quarter of a minute.
+	// firstWait is the wait before the second attempt; each further wait is twice as long. All waits together take a quarter of a minute.
 	firstWait = 100 * time.Millisecond
 )
 
-// patiently sends a request until it is answered by more than that the server is too busy. again says that it was sent before, with
-// an unknown outcome. It is for setting up: what is measured is sent once.
+// patiently sends a request until the server answers it, or the error is not temporary. again reports that an earlier attempt had an unknown outcome. Only the
+// setup uses it: the bench sends a measured request once.
 func patiently(ctx context.Context, send func(again bool) error) error {
 	for i, wait := 1, firstWait; ; i, wait = i+1, 2*wait {
 		err := send(i > 1)
@@ -30,7 +30,7 @@ func patiently(ctx context.Context, send func(again bool) error) error {
 	}
 }
 
-// passing reports whether an error is one of a busy machine, which passes by itself.
+// passing reports whether an error of a busy machine is temporary.
 func passing(err error) bool {
 	var slow net.Error
 	switch {

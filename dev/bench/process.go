@@ -5,20 +5,20 @@ import (
 	"slices"
 )
 
-// usage is what a process has used: seconds of CPU, and MiB of memory at the most and now.
+// usage is the resource usage of a process: seconds of CPU, and the maximum and current MiB of memory.
 type usage struct{ cpu, peak, resident float64 }
 
-// Process is what one process used while something was measured.
+// Process is the usage of one process during a measurement.
 type Process struct {
 	Name string `json:"name"`
-	// Ours says that it is part of the controller that is measured.
+	// Ours means that the process belongs to the measured controller.
 	Ours       bool    `json:"ours"`
 	CPUSeconds float64 `json:"cpuSeconds"`
 	PeakMiB    float64 `json:"peakMiB"`
 	MiB        float64 `json:"MiB"`
 }
 
-// meter measures processes from its making to read.
+// meter measures processes from its creation until read.
 type meter struct {
 	pids   map[string]int
 	ours   map[string]bool
@@ -42,7 +42,7 @@ func newMeter(ours, others map[string]int) *meter {
 	return m
 }
 
-// forgetPeaks makes peaks those from now on, and not those of whole lives.
+// forgetPeaks resets the memory peaks of the processes.
 func (m *meter) forgetPeaks() *meter {
 	for _, pid := range m.pids {
 		forgetPeak(pid)
@@ -50,13 +50,13 @@ func (m *meter) forgetPeaks() *meter {
 	return m
 }
 
-// read is what each process has used since, ours first, and what all processes of the machine have.
+// read returns the usage of each process since the creation of the meter, ours first, and the usage of all processes of the machine.
 func (m *meter) read() (processes []Process, busy float64) {
 	for _, name := range slices.Sorted(maps.Keys(m.pids)) {
 		now, err := usageOf(m.pids[name])
 		before, known := m.before[name]
 		if err != nil || !known {
-			continue // it has ended, or this system does not tell
+			continue // it has ended, or this system does not report it
 		}
 		processes = append(processes, Process{Name: name, Ours: m.ours[name], CPUSeconds: now.cpu - before.cpu, PeakMiB: now.peak, MiB: now.resident})
 	}

@@ -10,19 +10,19 @@ import (
 	"syscall"
 )
 
-// childAttributes make the kernel end a child when this process is gone, however it went.
+// childAttributes make the kernel end a child after any end of this process.
 func childAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
 
 // ticksPerSecond is the unit of /proc/PID/stat, the same on every Linux that Go runs on.
 const ticksPerSecond = 100
 
-// usageOf reads what a process has used so far.
+// usageOf reads the resource usage of a process so far.
 func usageOf(pid int) (usage, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return usage{}, fmt.Errorf("read the CPU time of process %d: %w", pid, err)
 	}
-	// The name in parentheses may hold anything; the fields after it are fixed.
+	// The name in parentheses may contain any characters; the fields after it are fixed.
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	const userTime, systemTime = 11, 12
 	user, err1 := strconv.ParseFloat(fields[userTime], 64)
@@ -49,10 +49,10 @@ func kilobytes(status []byte, key string) float64 {
 	return 0
 }
 
-// forgetPeak makes the kernel count the peak of a process's memory anew. Where it may not, the peak is that of its whole life.
+// forgetPeak makes the kernel reset the memory peak of a process. Without the permission, the peak remains the maximum of its whole life.
 func forgetPeak(pid int) { _ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0) }
 
-// componentsOf finds the processes of a control plane by their parent, and names them as they are called there.
+// componentsOf finds the processes of a control plane by their parent, with the names of the components.
 func componentsOf(parent int) map[string]int {
 	found := map[string]int{}
 	paths, _ := filepath.Glob("/proc/[0-9]*/stat")
@@ -74,7 +74,7 @@ func componentsOf(parent int) map[string]int {
 	return found
 }
 
-// machineBusy is how many CPU seconds all processes of the machine have used since it began.
+// machineBusy returns the CPU seconds of all processes of the machine since its start.
 func machineBusy() float64 {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -92,7 +92,7 @@ func machineBusy() float64 {
 	return sum / ticksPerSecond
 }
 
-// loadAverage is how many processes wanted a CPU within the last minute.
+// loadAverage returns the average number of processes that wanted a CPU within the last minute.
 func loadAverage() float64 {
 	text, _ := os.ReadFile("/proc/loadavg")
 	word, _, _ := strings.Cut(string(text), " ")

@@ -12,11 +12,10 @@ import (
 	"time"
 )
 
-// profileFor is how long a CPU profile is taken; health servers cut answers off after 30 s.
+// profileFor is the duration of a CPU profile; health servers cut answers off after 30 s.
 const profileFor = 20 * time.Second
 
-// beginProfiles begins to take CPU profiles of the watcher and the first executor, if they are asked for. The function that it
-// returns waits for them.
+// beginProfiles starts CPU profiles of the watcher and the first executor, if the options request them. The returned function waits for them.
 func (b *bench) beginProfiles(ctx context.Context, releases, executors int) func() error {
 	if b.opts.profile == "" {
 		return func() error { return nil }

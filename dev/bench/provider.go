@@ -12,22 +12,22 @@ import (
 	"time"
 )
 
-// provider answers instant queries as a Prometheus does whose every query has the value 1. It notes when each came, and for what
-// time: the difference is how late the measurement is, whatever the analyzer says of itself.
+// provider answers instant queries like a Prometheus in which every query has the value 1. It records the arrival and the time of each query. The difference is
+// the lateness of the measurement, independent of the metrics of the analyzer.
 type provider struct {
 	web   *http.Server
 	ended chan error
 
 	mu sync.Mutex
-	// times counts each query by its text, and reached how many came at least so often.
+	// times counts each query by its text, and reached holds how many queries have at least each count.
 	times   map[string]int
 	reached map[int]int
-	// late has how late each query came since the last take, odd how many had no time that could be read.
+	// late holds the lateness of each query since the last take, and odd the number of queries with an unreadable time.
 	late []time.Duration
 	odd  int
 }
 
-// startProvider listens on a free port of this machine. It must be stopped.
+// startProvider listens on a free port of this machine. The caller must stop it.
 func startProvider() (p *provider, address string, err error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -57,7 +57,7 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		strconv.FormatFloat(float64(at.UnixMilli())/1000, 'f', 3, 64)+`,"1"]}]}}`)
 }
 
-// queryTime reads both forms that the HTTP API of Prometheus takes.
+// queryTime parses both time formats of the HTTP API of Prometheus.
 func queryTime(text string) (time.Time, error) {
 	if seconds, err := strconv.ParseFloat(text, 64); err == nil {
 		return time.UnixMicro(int64(seconds * 1e6)), nil
@@ -65,7 +65,7 @@ func queryTime(text string) (time.Time, error) {
 	return time.Parse(time.RFC3339Nano, text)
 }
 
-// seen is how many different queries came at least so often.
+// seen returns the number of different queries that arrived at least often times.
 func (p *provider) seen(often int) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -79,7 +79,7 @@ func (p *provider) waiting() int {
 	return len(p.late) + p.odd
 }
 
-// take returns how late the queries since the last take were, and how many had no time that could be read.
+// take returns the lateness of the queries since the last take, and the number of queries with an unreadable time.
 func (p *provider) take() (late []time.Duration, odd int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// Report is all that was measured.
+// Report holds all results.
 type Report struct {
 	Machine string    `json:"machine"`
 	Cores   int       `json:"cores"`
 	Go      string    `json:"go"`
 	Began   time.Time `json:"began"`
 	Seconds float64   `json:"seconds"`
-	// Command is how it was started.
+	// Command is the command line of the bench.
 	Command  string `json:"command"`
 	Steps    int    `json:"steps"`
 	Replicas int    `json:"replicas"`
-	// GraceSeconds is spent once in each release, between the last approval and Healthy.
+	// GraceSeconds is a fixed part of each release, between the last approval and Healthy.
 	GraceSeconds int        `json:"graceSeconds"`
 	External     bool       `json:"external"`
 	Floor        *Floor     `json:"floor,omitempty"`
@@ -38,10 +38,10 @@ func (r *Report) empty() bool {
 	return r.Floor == nil && r.Noisy == nil && r.Idle == nil && r.Analyses == nil && len(r.Runs) == 0 && len(r.FloorAtOnce) == 0 && len(r.Scripts) == 0
 }
 
-// Run is a number of releases at once, or one release alone, repeated.
+// Run is the result of parallel releases, or of repeated single releases.
 type Run struct {
 	Style string `json:"style"`
-	// Releases is how many were under way at once, Repeat how often that was done one after the other.
+	// Releases is the number of parallel releases, and Repeat the number of sequential repetitions.
 	Releases   int `json:"releases"`
 	Repeat     int `json:"repeat"`
 	Namespaces int `json:"namespaces"`
@@ -50,52 +50,52 @@ type Run struct {
 	ChangeToPause    Latency `json:"changeToFirstPause"`
 	ApproveToPause   Latency `json:"approveToNextPause"`
 	ApproveToHealthy Latency `json:"lastApproveToHealthy"`
-	// Makespan is from the first change to the last Rollout healthy, in seconds, grace period included.
+	// Makespan is the time from the first change to the last healthy Rollout, in seconds, including the grace period.
 	Makespan float64 `json:"makespanSeconds"`
-	// Lost counts approvals that were accepted and then written over, Refused those that were answered with an error.
+	// Lost counts approvals that the API server accepted and a later write replaced. Refused counts approvals that got an error.
 	Lost    int `json:"approvalsLost"`
 	Refused int `json:"approvalsRefused"`
 
 	Traffic       *Traffic  `json:"traffic,omitempty"`
 	Processes     []Process `json:"processes,omitempty"`
 	CPUPerRelease float64   `json:"cpuSecondsPerRelease"`
-	// Busy is how much of all cores was used by whatever runs on the machine, from 0 to 1.
+	// Busy is the used share of all cores by all programs on the machine, from 0 to 1.
 	Busy float64 `json:"busy"`
-	// Load is the load average of the last minute before it began.
+	// Load is the load average of the last minute before the run began.
 	Load float64 `json:"load"`
 }
 
-// Floor is what the cluster itself takes for a plain Deployment of one pod.
+// Floor is the cost of a plain Deployment of one pod in the cluster itself.
 type Floor struct {
 	CreateToAvailable Latency `json:"createToAvailable"`
-	// Requests by the cluster's own controllers for each such Deployment.
+	// Requests is the number of requests by the cluster's own controllers for each such Deployment.
 	Requests float64 `json:"requests"`
 	Load     float64 `json:"load"`
 }
 
-// FloorRun is a number of releases at once that are made of the least writes, with nobody who decides.
+// FloorRun is the result of parallel releases with minimal writes, without decisions.
 type FloorRun struct {
 	Style      string `json:"style"`
 	Releases   int    `json:"releases"`
 	Namespaces int    `json:"namespaces"`
-	// Makespan is from the first change to the last end, in seconds; there is no grace period in it.
+	// Makespan is the time from the first change to the last end, in seconds; it includes no grace period.
 	Makespan float64 `json:"makespanSeconds"`
-	// Release is how long each took.
+	// Release is the duration of each release.
 	Release Latency `json:"release"`
-	// Traffic counts the writes as those of an executor.
+	// Traffic counts the writes as the writes of an executor.
 	Traffic   *Traffic  `json:"traffic,omitempty"`
 	Processes []Process `json:"processes,omitempty"`
 	Busy      float64   `json:"busy"`
 	Load      float64   `json:"load"`
 }
 
-// Idle is many Rollouts at rest.
+// Idle is the result for many idle Rollouts.
 type Idle struct {
 	Rollouts int `json:"rollouts"`
 	Replicas int `json:"replicas"`
-	// Created is how long it took until all were healthy, in seconds.
+	// Created is the time until all were healthy, in seconds.
 	Created float64 `json:"createdSeconds"`
-	// Start is how long parts that were started anew took until they asked for nothing more.
+	// Start is the time from the restart of the parts until they sent no more requests.
 	Start        float64   `json:"startSeconds"`
 	StartTraffic *Traffic  `json:"startTraffic,omitempty"`
 	AtStart      []Process `json:"atStart"`
@@ -105,7 +105,7 @@ type Idle struct {
 	Load         float64   `json:"load"`
 }
 
-// Noisy is a tenant with few releases, alone and beside one with many.
+// Noisy is the result for a tenant with few releases, alone and together with a tenant with many.
 type Noisy struct {
 	Quiet  int     `json:"quietReleases"`
 	Noisy  int     `json:"noisyReleases"`
@@ -114,7 +114,7 @@ type Noisy struct {
 	Load   float64 `json:"load"`
 }
 
-// Script is the cost of one call of a built-in script, ours and made the stock way.
+// Script is the cost of one call of a built-in script, as Sluice makes it and as users of the stock engine do.
 type Script struct {
 	Name   string `json:"name"`
 	Sluice Cost   `json:"sluice"`

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// measureScripts runs the benchmark of the script package and reads its figures.
+// measureScripts runs the benchmark of the script package and reads its results.
 func measureScripts(ctx context.Context) ([]Script, error) {
 	say("calling the built-in scripts")
 	command := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", "^BenchmarkScript$", "-benchmem", "-benchtime", "0.2s", "-count", "3", "sluice.dev/sluice/pkg/script")
@@ -59,7 +59,7 @@ func parseScripts(out []byte) []Script {
 	return all
 }
 
-// lower keeps the cheapest of several runs: what else the machine does only ever adds.
+// lower keeps the lowest cost of several runs, because other load only adds to it.
 func (c *Cost) lower(other Cost) {
 	if c.Microseconds == 0 || other.Microseconds < c.Microseconds {
 		*c = other

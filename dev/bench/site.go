@@ -21,13 +21,13 @@ import (
 //go:embed audit.yaml
 var auditPolicy []byte
 
-// site is where releases happen: a cluster and, unless it is somebody else's, the processes around it.
+// site is the place of the releases: a cluster and, unless the cluster is external, the processes around it.
 type site struct {
 	opts   options
 	dir    string
 	client *client
 	audit  string
-	// cluster is nil when it is somebody else's.
+	// cluster is nil for an external cluster.
 	cluster     *controlplane.Cluster
 	kubeconfigs map[string]string
 	nats        *part
@@ -36,7 +36,7 @@ type site struct {
 	temporary   bool
 }
 
-// openSite returns a site in which nothing of Sluice runs yet. It must be closed, also after an error.
+// openSite returns a site without any part of Sluice running. The caller must close it, also after an error.
 func openSite(ctx context.Context, opts options) (*site, error) {
 	s := &site{opts: opts, dir: opts.dir, audit: opts.auditLog}
 	var err error
@@ -62,7 +62,7 @@ func openSite(ctx context.Context, opts options) (*site, error) {
 	return s, s.build(ctx)
 }
 
-// build starts a control plane and NATS, installs Sluice's CRDs, policies and rights, and makes the programs.
+// build starts a control plane and NATS, installs Sluice's CRDs, policies and rights, and builds the programs.
 func (s *site) build(ctx context.Context) error {
 	say("starting the control plane")
 	crds, err := controlplane.IstioCRDs()
@@ -114,7 +114,7 @@ func (s *site) startNATS(ctx context.Context) error {
 	return err
 }
 
-// run starts a watcher, an analyzer and so many executors, and returns when they can work.
+// run starts a watcher, an analyzer and the given number of executors, and returns when they are ready.
 func (s *site) run(ctx context.Context, executors int) error {
 	if s.opts.external {
 		return nil
@@ -148,7 +148,7 @@ func (s *site) start(ctx context.Context, name, program string) (*part, error) {
 	return startPart(ctx, s.dir, name, command, serving)
 }
 
-// partFlags are those that all programs have in common.
+// partFlags returns the common flags of all programs.
 func (s *site) partFlags(program string) []string {
 	args := []string{
 		"--kubeconfig", s.kubeconfigs[program], "--nats-url", s.natsAt.URL, "--nats-user", s.natsAt.User,
@@ -184,7 +184,7 @@ func (s *site) close() error {
 	return errors.Join(errs...)
 }
 
-// meter begins to measure all processes that are known.
+// meter starts to measure all known processes.
 func (s *site) meter() *meter {
 	ours, others := map[string]int{}, map[string]int{"bench (the driver)": os.Getpid()}
 	for _, p := range s.parts {
@@ -211,12 +211,12 @@ func account(program string) string {
 	}[program]
 }
 
-// bearing is the configuration of a client that shows a token and nothing else.
+// bearing returns the configuration of a client that authenticates only with a token.
 func bearing(config *rest.Config, token string) *rest.Config {
 	bare := rest.AnonymousClientConfig(config)
 	bare.BearerToken = token
 	return bare
 }
 
-// say tells how far the bench is, apart from its results.
+// say prints the progress of the bench to standard error, separate from its results.
 func say(format string, args ...any) { fmt.Fprintf(os.Stderr, "bench: "+format+"\n", args...) }

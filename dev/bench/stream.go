@@ -15,8 +15,8 @@ type change struct {
 	Object view
 }
 
-// watch tells of all objects of a collection with a label, and of their changes, until ctx ends. A watch that the server ends or
-// cannot go on with, as one of a machine that is too busy may, is begun again, and then tells of all objects again.
+// watch reports all objects of a collection with a label, and their changes, until ctx ends. The server of a busy machine may end a watch or break it off. Then
+// watch starts again, and reports all objects again.
 func (c *client) watch(ctx context.Context, path, selector string, tell func(change)) error {
 	for ctx.Err() == nil {
 		var stream io.ReadCloser
@@ -48,7 +48,7 @@ func tellAll(stream io.Reader, tell func(change)) error {
 		switch {
 		case err == io.EOF || err == io.ErrUnexpectedEOF:
 			return nil
-		case next.Type == "ERROR": // its object is none of those watched, and cannot be read as one
+		case next.Type == "ERROR": // its object is a Status, and cannot be decoded as a watched object
 			return errors.New("the server cannot go on with it")
 		case err != nil:
 			return err
@@ -57,7 +57,7 @@ func tellAll(stream io.Reader, tell func(change)) error {
 	}
 }
 
-// pauseFor waits, or not longer than until ctx ends.
+// pauseFor waits for d, or until ctx ends.
 func pauseFor(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// What a busy API server sends is told here by a server that sends just that.
+// A server of the test sends the same answers as a busy API server.
 func TestAWatchThatTheServerCannotGoOnWithIsBegunAgain(t *testing.T) {
 	t.Parallel()
 	const seen = `{"type":"ADDED","object":{"metadata":{"name":%q,"namespace":"shop"},"status":{"phase":"Healthy"}}}` + "\n"

@@ -110,7 +110,7 @@ func writeTraffic(line liner, t *Traffic, releases float64) {
 	}
 }
 
-// writeProcesses tells what processes used, and how much of it for each of n.
+// writeProcesses prints the usage of processes, in total and for each of n.
 func writeProcesses(line liner, processes []Process, n float64, each string) {
 	if len(processes) == 0 {
 		return
@@ -153,7 +153,7 @@ func writeAnalyses(line liner, a *Analyses) {
 	writeProcesses(line, a.Processes, float64(max(1, a.Late.N)), "query")
 }
 
-// short is a number with as many digits as matter.
+// short formats a number with its significant digits.
 func short(n float64) string {
 	text := fmt.Sprintf("%.3f", n)
 	if n >= 10 {

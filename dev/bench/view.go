@@ -7,13 +7,13 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// view is what the bench needs to know of a Rollout or a Deployment. Every controller of the API writes it.
+// view has the fields of a Rollout or a Deployment that the bench needs. Every controller of the API writes them.
 type view struct {
 	Metadata struct{ Namespace, Name, UID, ResourceVersion string }
 	Status   struct {
 		Phase   api.Phase
 		Message string
-		// One of them, by the style of the release.
+		// The style of the release determines which of them is set.
 		CanaryStatus, BlueGreenStatus *stepView
 		AvailableReplicas             int32
 	}
@@ -31,7 +31,7 @@ func (v view) version() uint64 {
 	return n
 }
 
-// pausedAt is the step at which a release waits for approval, 0 when it does not wait.
+// pausedAt returns the step at which a release waits for approval, 0 when it does not wait.
 func (v view) pausedAt() int32 {
 	if c := cmp.Or(v.Status.CanaryStatus, v.Status.BlueGreenStatus); v.Status.Phase == api.PhaseProgressing && c != nil && c.CurrentStepState == api.StepPaused {
 		return c.CurrentStepIndex

@@ -12,31 +12,31 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// flight is one release from its change to its end, as it is seen from outside.
+// flight is one release from its change to its end, as a client observes it.
 type flight struct {
 	member
 	changed, healthy time.Time
-	// paused and approved are when each pause was seen and when its approval was sent.
+	// paused and approved are the times at which each pause was observed and its approval was sent.
 	paused, approved []time.Time
 	step             int32
-	// accepted is the version of the Rollout into which the last approval was written; 0 while no answer is known.
+	// accepted is the version of the Rollout with the last approval; 0 while no answer is known.
 	accepted uint64
 	asking   bool
 	last     view
-	// lost counts approvals that were accepted and then written over; refused those that were not accepted.
+	// lost counts approvals that were accepted and then replaced by a later write; refused counts approvals that were not accepted.
 	lost, refused int
 }
 
-// answer is what came of an approval.
+// answer is the result of an approval.
 type answer struct {
 	flight  *flight
 	version uint64
 	err     error
 }
 
-// wave is a number of releases under way. Only its loop touches its flights.
+// wave is a number of releases under way. Only its loop accesses its flights.
 type wave struct {
-	// begin changes what a release is about; send approves. Both wait for the answer.
+	// begin changes the version of a workload; send approves. Both wait for the answer.
 	begin   func(context.Context, member) error
 	send    func(context.Context, member) (version uint64, err error)
 	flights map[string]*flight
@@ -47,11 +47,10 @@ type wave struct {
 	ended   time.Time
 }
 
-// stuckAfter is when a wave is given up: nothing has moved for so long.
+// stuckAfter is the time without any change after which a wave ends.
 const stuckAfter = 2 * time.Minute
 
-// fly releases a new version of all members given at once, approves every step the moment it pauses, and returns when all are
-// healthy again.
+// fly releases a new version of all given members in parallel, and approves every step the moment it pauses. It returns when all are healthy again.
 func (f *fleet) fly(ctx context.Context, c *client, members []member) (*wave, error) {
 	f.versions++
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -85,7 +84,7 @@ func (f *fleet) fly(ctx context.Context, c *client, members []member) (*wave, er
 	}()
 	defer func() { cancel(nil); <-watched }()
 	select {
-	case <-begun: // the watch stands
+	case <-begun: // the watch has begun
 	case <-ctx.Done():
 		return w, context.Cause(ctx)
 	}
@@ -136,7 +135,7 @@ func (w *wave) follow(ctx context.Context, seen <-chan change) error {
 	return nil
 }
 
-// see takes in what a Rollout looks like now.
+// see processes the current state of a Rollout.
 func (w *wave) see(ctx context.Context, f *flight, v view) {
 	now := time.Now()
 	f.last = v
@@ -164,7 +163,7 @@ func (w *wave) approve(ctx context.Context, f *flight) {
 	}()
 }
 
-// take notes what came of an approval. One that was refused is sent again if the release still waits.
+// take records the result of an approval. It sends a refused approval again if the release still waits.
 func (w *wave) take(ctx context.Context, a answer) {
 	f := a.flight
 	f.asking = false
@@ -183,7 +182,7 @@ func (w *wave) take(ctx context.Context, a answer) {
 	}
 }
 
-// stuck says which releases did not end.
+// stuck returns an error with the releases that did not end.
 func (w *wave) stuck() error {
 	for _, f := range w.flights {
 		if f.healthy.IsZero() {

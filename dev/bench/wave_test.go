@@ -31,7 +31,7 @@ func TestAReleaseIsFollowedByWhatIsSeenOfIt(t *testing.T) {
 	before, after := seenAs(1, "Healthy", 3, "Completed"), seenAs(90, "Healthy", 3, "Completed")
 	for name, c := range map[string]struct {
 		seen []change
-		// answers are what approvals are answered with, in order; a negative one is a refusal.
+		// answers are the answers to approvals, in order; a negative one is a refusal.
 		answers []int
 		want    outcome
 	}{
@@ -53,10 +53,10 @@ func TestAReleaseIsFollowedByWhatIsSeenOfIt(t *testing.T) {
 	}
 }
 
-// late, added to an answer, makes it come a second later.
+// late, added to an answer, delays it by a second.
 const late = 1000
 
-// outcomeOf shows one release to a wave, event by event, and waits in between for what the wave does.
+// outcomeOf passes the events of one release to a wave one by one, and waits for the actions of the wave in between.
 func outcomeOf(t *testing.T, seen []change, answers []int) (got outcome) {
 	t.Helper()
 	w := newWave([]member{{"n", "a"}})

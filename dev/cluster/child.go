@@ -9,24 +9,23 @@ import (
 	"path/filepath"
 )
 
-// child is one component running as a process of its own.
+// child is one component in a separate process.
 type child struct {
 	name    string
 	logPath string
-	// program and args are what it was started with.
+	// program and args are the command line of the process.
 	program string
 	args    []string
 	cmd     *exec.Cmd
-	// lifeline is the child's standard input, see component.
+	// lifeline is the standard input of the child; see component.
 	lifeline io.WriteCloser
 	// ended is closed when the process is gone; err is set before that.
 	ended chan struct{}
 	err   error
 }
 
-// startChild starts the component of a program, this one unless it is named, with the flags given; it runs nothing before release.
-// It must be called from a goroutine locked to its thread for as long as the child shall live:
-// Linux kills the child when the thread that started it ends.
+// startChild starts a component of a program with the given flags; an empty program means this one. The component runs nothing before release. The caller must
+// be a goroutine locked to its thread for the life of the child. Linux kills the child when the thread that started it ends.
 func startChild(dir, program, name string, args []string) (*child, error) {
 	if program == "" {
 		var err error
@@ -65,8 +64,8 @@ func (c *child) release() error {
 	return nil
 }
 
-// stop ends the process at once and returns when it is gone. Nothing is worth a graceful end here:
-// the audit log is written before each answer, and etcd belongs to `up` itself.
+// stop kills the process and returns when it is gone. No component needs a graceful end: the API server writes the audit log before each answer, and etcd
+// belongs to `up` itself.
 func (c *child) stop() {
 	_ = c.cmd.Process.Kill()
 	<-c.ended
@@ -76,7 +75,7 @@ func (c *child) stop() {
 // endedChild is a child that has ended by itself.
 type endedChild struct{ *child }
 
-// Error tells how it ended, with the tail of its log.
+// Error describes the end of the child, with the tail of its log.
 func (e endedChild) Error() string {
 	return fmt.Sprintf("%s ended by itself (%v); the end of %s:\n%s", e.name, e.err, e.logPath, tail(e.logPath, 4000))
 }

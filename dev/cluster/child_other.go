@@ -4,7 +4,7 @@ package main
 
 import "syscall"
 
-// dieWithParent leaves a child to its lifeline: only Linux can tie it to its parent in the kernel.
+// dieWithParent has no effect: only the kernel of Linux can end a child with its parent, so the lifeline ends the child.
 func dieWithParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }

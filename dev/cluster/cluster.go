@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// errPortTaken means that another program took the port between our choice and the API server's start.
+// errPortTaken means that another program took the port after it was chosen and before the API server started.
 var errPortTaken = errors.New("the port was taken meanwhile")
 
 // cluster is a running control plane.
@@ -29,13 +29,13 @@ type cluster struct {
 	config     *rest.Config
 	etcd       *embed.Etcd
 	children   []*child
-	// failed holds the reason when a part of the cluster has ended by itself.
+	// failed receives the error when a part of the cluster ends by itself.
 	failed   chan error
 	restarts int
 }
 
-// start returns a cluster whose API server is ready and whose other components have begun.
-// The cluster it returns, with or without an error, must be stopped unless it is nil.
+// start returns a cluster whose API server is ready and whose other components have begun. The caller must stop the returned cluster unless it is nil, also
+// after an error.
 func start(ctx context.Context, opts options) (*cluster, error) {
 	a, err := newAuthority(opts.dir)
 	if err != nil {
@@ -63,8 +63,7 @@ func start(ctx context.Context, opts options) (*cluster, error) {
 	return c, err
 }
 
-// startComponents starts all processes at once, so that they load while the API server starts,
-// and releases the others when it is ready.
+// startComponents starts all processes in parallel, so that they load while the API server starts. It releases the others when the API server is ready.
 func (c *cluster) startComponents(ctx context.Context, etcdURL string) error {
 	port, err := freePort()
 	if err != nil {
@@ -114,11 +113,11 @@ func (c *cluster) tellEnd(child *child) {
 	}()
 }
 
-// maxRestarts bounds how often components are started again while the cluster starts.
+// maxRestarts bounds the restarts of components while the cluster starts.
 const maxRestarts = 3
 
-// startAgain starts a controller, the scheduler or kwok again if it has ended while the cluster starts, as a kubelet would. A controller ends when a
-// busy API server leaves one of its first requests unanswered. startAgain returns failed if another part has ended, or a component too often.
+// startAgain restarts a controller, the scheduler or kwok if it has ended while the cluster starts, as a kubelet would. A controller ends when a busy API
+// server does not answer one of its first requests. startAgain returns failed if another part has ended, or a component has ended too often.
 func (c *cluster) startAgain(failed error) error {
 	var ended endedChild
 	if !errors.As(failed, &ended) {
@@ -142,11 +141,11 @@ func (c *cluster) startAgain(failed error) error {
 type planned struct {
 	name  string
 	flags []string
-	// program is another than this one, if it is named.
+	// program is the path of another program; empty means this one.
 	program string
 }
 
-// plan writes the kubeconfigs and returns what to run, the API server first.
+// plan writes the kubeconfigs and returns the processes to run, the API server first.
 func (c *cluster) plan(port int, etcdURL string) ([]planned, error) {
 	c.server = fmt.Sprintf("https://127.0.0.1:%d", port)
 	const masters = "system:masters"
@@ -186,7 +185,7 @@ func (c *cluster) plan(port int, etcdURL string) ([]planned, error) {
 	}, nil
 }
 
-// populate returns when nodes, service accounts and the definitions given are usable.
+// populate returns when nodes, service accounts and the given definitions are usable.
 func (c *cluster) populate(ctx context.Context, crds []*extensionsv1.CustomResourceDefinition) error {
 	client, err := kubernetes.NewForConfig(c.config)
 	if err != nil {
@@ -226,7 +225,7 @@ func (c *cluster) populate(ctx context.Context, crds []*extensionsv1.CustomResou
 	}
 }
 
-// watching runs do and ends it with the failure of the child when that ends first.
+// watching runs do, and cancels it with the error of the child if the child ends first.
 func watching(ctx context.Context, child *child, do func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	done := make(chan struct{})

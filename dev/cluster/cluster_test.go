@@ -11,7 +11,7 @@ import (
 func TestOptions(t *testing.T) {
 	for name, test := range map[string]struct {
 		args  []string
-		wants string // of the error; empty if there is none
+		wants string // part of the error; empty for no error
 	}{
 		"a directory is enough":                  {args: []string{"--dir", "d"}},
 		"without a directory it says which flag": {args: nil, wants: "--dir"},
@@ -56,7 +56,7 @@ func TestCRDsAreReadFromFilesAndDirectories(t *testing.T) {
 	}
 }
 
-// TestBuildSaysWhatIsMissing runs the build script with a machine pretended.
+// TestBuildSaysWhatIsMissing runs the build script on a simulated machine.
 func TestBuildSaysWhatIsMissing(t *testing.T) {
 	for name, test := range map[string]struct{ goSays, wants string }{
 		"no Go":             {"", "Go is missing. Install Go 1.26 or later"},

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	_ "time/tzdata" // CronJobs name time zones, and the machine may have no database of them
+	_ "time/tzdata" // CronJobs name time zones, and the machine may lack a database of them
 
 	"github.com/spf13/pflag"
 	_ "k8s.io/client-go/plugin/pkg/client/auth"
@@ -21,8 +21,7 @@ import (
 	kwoksignals "sigs.k8s.io/kwok/pkg/utils/signals"
 )
 
-// The components that run as children of `up`, each a process of its own: their metrics
-// registries and feature gates are global and do not bear company.
+// These components run as children of `up`, each in a separate process: their metrics registries and feature gates are global and conflict with each other.
 const (
 	kubeAPIServer         = "kube-apiserver"
 	kubeControllerManager = "kube-controller-manager"
@@ -30,8 +29,8 @@ const (
 	kwok                  = "kwok"
 )
 
-// component runs the component args[0] with the flags args[1:] and returns its exit code.
-// Standard input is its lifeline to `up`: one byte lets it start, the end of it makes it end.
+// component runs the component args[0] with the flags args[1:] and returns its exit code. Standard input is its lifeline to `up`: one byte lets it start, and
+// the end of the input ends it.
 func component(args []string) int {
 	if len(args) == 0 {
 		fmt.Fprint(os.Stderr, usage)
@@ -57,8 +56,7 @@ func component(args []string) int {
 	return 2
 }
 
-// awaitParent returns when the parent has written one byte, and from then on ends the process when
-// the parent closes its end or dies.
+// awaitParent returns when the parent has written one byte. From then on it ends the process when the parent closes its end or dies.
 func awaitParent(lifeline io.Reader) error {
 	if _, err := io.ReadFull(lifeline, make([]byte, 1)); err != nil {
 		return fmt.Errorf("read from the parent: %w", err)
@@ -70,8 +68,7 @@ func awaitParent(lifeline io.Reader) error {
 	return nil
 }
 
-// forgetGlobalFlags drops what the packages of the other components have registered globally,
-// such as their --version, which clashes with that of kwok.
+// forgetGlobalFlags drops the global flags that packages of the other components have registered, such as their --version, which conflicts with kwok's.
 func forgetGlobalFlags() {
 	pflag.CommandLine = pflag.NewFlagSet(os.Args[0], pflag.ExitOnError)
 }

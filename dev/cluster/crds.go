@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// readCRDs returns the definitions in the files given, and in the *.yaml files of the directories given.
-// Documents of other kinds are refused, since nobody would notice that they are missing.
+// readCRDs returns the definitions in the given files, and in the *.yaml files of the given directories. It refuses documents of other kinds, because it would
+// otherwise drop them silently.
 func readCRDs(paths []string) ([]*extensionsv1.CustomResourceDefinition, error) {
 	var crds []*extensionsv1.CustomResourceDefinition
 	for _, path := range paths {
@@ -54,7 +54,7 @@ func readCRDFile(file string) ([]*extensionsv1.CustomResourceDefinition, error) 
 			return crds, nil
 		case err != nil:
 			return nil, fmt.Errorf("decode %s: %w", file, err)
-		case crd.Kind == "" && crd.Name == "": // a document of comments
+		case crd.Kind == "" && crd.Name == "": // a document that contains only comments
 		case crd.Kind != "CustomResourceDefinition":
 			return nil, fmt.Errorf("decode %s: it holds a %s; only CustomResourceDefinitions are wanted", file, crd.Kind)
 		default:
@@ -63,7 +63,7 @@ func readCRDFile(file string) ([]*extensionsv1.CustomResourceDefinition, error) 
 	}
 }
 
-// installCRDs creates the definitions and returns when every served version of each answers.
+// installCRDs creates the definitions and returns when the API server serves every version of each.
 func installCRDs(ctx context.Context, client extensions.Interface, crds []*extensionsv1.CustomResourceDefinition) error {
 	for _, crd := range crds {
 		err := created(ctx, func(ctx context.Context) error {

@@ -11,8 +11,8 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 )
 
-// startEtcd runs etcd inside this process, with empty data below dir, and returns it with the URL
-// its clients use. Nothing is synced to disk: a cluster lives as long as its process.
+// startEtcd runs etcd in this process, with empty data below dir, and returns it with its client URL. It syncs nothing to disk, because a cluster lives only as
+// long as its process.
 func startEtcd(ctx context.Context, dir string) (*embed.Etcd, string, error) {
 	data := filepath.Join(dir, "etcd")
 	if err := os.RemoveAll(data); err != nil {
@@ -25,12 +25,12 @@ func startEtcd(ctx context.Context, dir string) (*embed.Etcd, string, error) {
 	cfg.ListenClientUrls, cfg.AdvertiseClientUrls = anyPort, anyPort
 	cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = anyPort, anyPort
 	cfg.InitialCluster = cfg.InitialClusterFromName(cfg.Name)
-	// A member without peers waits for one election timeout before it serves, and does something in each tick.
+	// A member without peers waits for one election timeout before it serves, and acts in each tick.
 	cfg.TickMs, cfg.ElectionMs = 40, 200
 	cfg.QuotaBackendBytes = 8 << 30
 	cfg.MaxRequestBytes = 4 << 20
 	cfg.EnableGRPCGateway = false                 // it would dial the address with port 0
-	cfg.WarningUnaryRequestDuration = time.Second // unset, it warns of every request
+	cfg.WarningUnaryRequestDuration = time.Second // without a value it warns of every request
 	cfg.LogLevel = "warn"
 	cfg.LogOutputs = []string{filepath.Join(dir, "etcd.log")}
 	etcd, err := embed.StartEtcd(cfg)

@@ -17,12 +17,12 @@ var kwokConfig []byte
 
 const (
 	serviceCIDR = "10.0.0.0/16"
-	// podCIDR holds four million addresses, so that no test runs out of them.
+	// podCIDR has four million addresses, so that tests do not use them up.
 	podCIDR = "10.128.0.0/10"
 )
 
-// idle are controllers of what this cluster has none of: volumes, certificates for kubelets, and Endpoints, which EndpointSlices have
-// replaced. They would only cost time.
+// idle are controllers without work in this cluster, which would only cost time. They handle volumes, certificates of kubelets, and Endpoints, which
+// EndpointSlices have replaced.
 var idle = []string{
 	"certificatesigningrequest-approving-controller", "certificatesigningrequest-cleaner-controller", "certificatesigningrequest-signing-controller",
 	"endpoints-controller", "endpointslice-mirroring-controller",
@@ -66,7 +66,7 @@ func apiServerFlags(a *authority, opts options, port int, etcdURL string) ([]str
 	return append(flags,
 		"--audit-policy-file="+policy,
 		"--audit-log-path="+a.path("audit.log"),
-		"--audit-log-mode=blocking-strict", // an answer is sent only after its line is written
+		"--audit-log-mode=blocking-strict", // the server answers only after it has written the line
 		"--audit-log-maxsize=1000000",      // megabytes: never rotated
 	), nil
 }
@@ -74,14 +74,14 @@ func apiServerFlags(a *authority, opts options, port int, etcdURL string) ([]str
 func controllerManagerFlags(a *authority, opts options, kubeconfig string) []string {
 	qps, without := opts.controllerQPS, idle
 	if !opts.typeChecks {
-		without = append(slices.Clone(idle), "validatingadmissionpolicy-status-controller") // it takes a second for the policies of Sluice
+		without = append(slices.Clone(idle), "validatingadmissionpolicy-status-controller") // it spends a second on the policies of Sluice
 	}
 	return []string{
 		"--kubeconfig=" + kubeconfig,
 		"--secure-port=0",
 		"--leader-elect=false",
 		"--controllers=*,-" + strings.Join(without, ",-"),
-		// Each controller acts as its own service account, as in a cluster that people run.
+		// Each controller has its own service account, as in a real cluster.
 		"--use-service-account-credentials=true",
 		"--service-account-private-key-file=" + a.path("sa.key"),
 		"--root-ca-file=" + a.path("ca.crt"),
@@ -90,9 +90,9 @@ func controllerManagerFlags(a *authority, opts options, kubeconfig string) []str
 		"--flex-volume-plugin-dir=" + a.path("flexvolume"),
 		"--kube-api-qps=" + strconv.Itoa(qps),
 		"--kube-api-burst=" + strconv.Itoa(2*qps),
-		// kwok renews the leases; the long grace is for a machine that was suspended.
+		// kwok renews the leases; the long grace period is for a suspended machine.
 		"--node-monitor-grace-period=10m",
-		// Tests would wait 15 seconds for each look of a HorizontalPodAutoscaler.
+		// Otherwise tests would wait 15 seconds for each sync of a HorizontalPodAutoscaler.
 		"--horizontal-pod-autoscaler-sync-period=2s",
 		verbosity(opts),
 	}

@@ -1,8 +1,6 @@
-// Command sluice-cluster is a Kubernetes control plane in one binary: etcd, kube-apiserver,
-// kube-controller-manager, kube-scheduler and kwok, which plays the kubelets of nodes that
-// exist only as objects. It is for demos and tests on one machine; it is no cluster to keep data in,
-// because nothing is synced to disk. Its one invariant: when the process that runs `up` is gone, for
-// whatever reason, nothing it started is left.
+// Command sluice-cluster is a Kubernetes control plane in one binary: etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok. kwok plays the
+// kubelets of nodes that exist only as objects. The control plane is for demos and tests on one machine; it is no cluster to keep data in, because it syncs
+// nothing to disk. Its one invariant: when the process of `up` ends for any reason, all processes that it started end too.
 package main
 
 import (
@@ -25,7 +23,7 @@ func main() {
 	case "up":
 		os.Exit(runUp(args[2:]))
 	case "component":
-		// Hidden: `up` starts its children by it.
+		// Hidden: `up` starts its children with this command.
 		os.Exit(component(args[2:]))
 	default:
 		fmt.Fprint(os.Stderr, usage)

@@ -18,15 +18,15 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// authority signs the certificates of one cluster; its files lie in dir.
+// authority signs the certificates of one cluster; its files are in dir.
 type authority struct {
 	dir  string
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 }
 
-// newAuthority makes the CA (ca.crt, ca.key), the serving certificate of the API server
-// (apiserver.crt, apiserver.key) and the key pair of service account tokens (sa.key, sa.pub).
+// newAuthority creates the CA (ca.crt, ca.key), the serving certificate of the API server (apiserver.crt, apiserver.key) and the key pair of service account
+// tokens (sa.key, sa.pub).
 func newAuthority(dir string) (*authority, error) {
 	a := &authority{dir: dir}
 	var err error
@@ -58,7 +58,7 @@ func newAuthority(dir string) (*authority, error) {
 	return a, a.writeServiceAccountKey()
 }
 
-// kubeconfig writes a kubeconfig into the directory for a user of the name and groups given and returns its path.
+// kubeconfig writes a kubeconfig for a user with the given name and groups into the directory, and returns its path.
 func (a *authority) kubeconfig(file, server, user string, groups ...string) (string, error) {
 	cert := template(user)
 	cert.Subject.Organization = groups

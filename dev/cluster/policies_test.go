@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestWhatOlderServersAreGivenCompilesThere compiles every expression of the manifests for servers before 1.36 as Kubernetes 1.30 does, the
-// oldest that is supported: a server takes new expressions in the language of the version before its own. `make verify ARGS=--whole=older` asks such a server.
+// TestWhatOlderServersAreGivenCompilesThere compiles every expression of the manifests for servers before 1.36 as Kubernetes 1.30 does, the oldest supported
+// version. A server accepts new expressions only in the language of the version before its own. `make verify ARGS=--whole=older` tests with such a server.
 func TestWhatOlderServersAreGivenCompilesThere(t *testing.T) {
 	old := environment.MustBaseEnvSet(version.MajorMinor(1, 29))
 	alone := plugincel.NewCompiler(old)

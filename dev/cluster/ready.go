@@ -15,10 +15,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// pollInterval is how often a condition is looked at; a start has about five of them.
+// pollInterval is the interval between checks of a condition; a start polls about five conditions.
 const pollInterval = 25 * time.Millisecond
 
-// created calls create until the API server answers it. When an earlier attempt got no answer and the object exists now, that attempt has made it.
+// created calls create until the API server answers. If an earlier attempt got no answer and the object exists now, that attempt created it.
 func created(ctx context.Context, create func(context.Context) error) error {
 	var failed error
 	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
@@ -38,8 +38,8 @@ func created(ctx context.Context, create func(context.Context) error) error {
 	return err
 }
 
-// unanswered reports whether the API server may have carried out a request although the caller got err: the API server was too busy to answer in time, or
-// the caller lost the connection.
+// unanswered reports whether the API server may have carried out a request although the caller got err. Then the API server did not answer in time, or the
+// connection broke.
 func unanswered(err error) bool {
 	var status apierrors.APIStatus
 	return !errors.As(err, &status) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err) || apierrors.IsInternalError(err)
@@ -63,7 +63,7 @@ func awaitAPIServer(ctx context.Context, client kubernetes.Interface) error {
 	})
 }
 
-// createNodes makes kwok-node-0 to kwok-node-(opts.nodes-1).
+// createNodes creates kwok-node-0 to kwok-node-(opts.nodes-1).
 func createNodes(ctx context.Context, client kubernetes.Interface, opts options) error {
 	room := corev1.ResourceList{
 		corev1.ResourceCPU:              resource.MustParse("1k"),

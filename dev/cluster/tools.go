@@ -2,5 +2,5 @@
 
 package main
 
-// Keeps istio.io/api in go.mod: the build takes the CRDs of Istio out of that module.
+// Keeps istio.io/api in go.mod: the build copies the CRDs of Istio from that module.
 import _ "istio.io/api/networking/v1"

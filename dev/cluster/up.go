@@ -35,7 +35,7 @@ type options struct {
 	crds          []string
 }
 
-// announcement is the one line that `up` prints when the cluster is usable.
+// announcement is the one line of output of `up`, printed once the cluster is usable.
 type announcement struct {
 	Kubeconfig string `json:"kubeconfig"`
 	Server     string `json:"server"`
@@ -104,8 +104,7 @@ func runUp(args []string) int {
 	return 0
 }
 
-// up starts a cluster, prints the announcement, and returns when ctx ends (nil) or a part of the
-// cluster does. Nothing is left running when it returns.
+// up starts a cluster, prints the announcement, and returns when ctx ends (nil) or a part of the cluster ends. It stops everything before it returns.
 func up(ctx context.Context, opts options, stdout io.Writer) error {
 	started := time.Now()
 	crds, err := readCRDs(opts.crds)
@@ -128,7 +127,7 @@ func up(ctx context.Context, opts options, stdout io.Writer) error {
 		err = c.populate(starting, crds)
 	}
 	if ctx.Err() != nil {
-		return nil // told to end while starting
+		return nil // stopped while starting
 	}
 	if err != nil {
 		return err

@@ -2,7 +2,7 @@ package main
 
 import "syscall"
 
-// childAttributes let a child outlive the demo only if it is to be kept: otherwise it ends even when the demo is killed.
+// childAttributes ends a child even when the demo is killed, unless keep is set.
 func childAttributes(keep bool) *syscall.SysProcAttr {
 	if keep {
 		return &syscall.SysProcAttr{Setsid: true}

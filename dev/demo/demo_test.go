@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "write the transcript again, here and in docs/demo.md, and draw the pictures in docs/images")
 
-// What differs from run to run, and what stands for it in the transcript.
+// These parts differ in each run. The transcript has the placeholders instead.
 var variable = []struct {
 	pattern *regexp.Regexp
 	stands  string
@@ -38,7 +38,7 @@ var variable = []struct {
 	{regexp.MustCompile(`answered \d+ requests, \d+( with an error. Users hit: )\d+`), "answered N requests, N${1}N"},
 	{regexp.MustCompile(`(Prometheus: )\d+`), "${1}N"},
 	{regexp.MustCompile(`\d+ requests were sent`), "N requests were sent"},
-	// How often the release was measured until the step failed depends on when each measurement was due.
+	// The number of measurements until the step failed depends on the time of each measurement.
 	{regexp.MustCompile(`(?s)(\n  Release +)Running\n.*?\n\n==`), "${1}Running\n    (as above, for errors-against-stable)\n\n=="},
 	// The width of a chart's labels depends on its values.
 	{regexp.MustCompile(`(?m)^ +[\d.]* *\|`), "             |"},
@@ -48,12 +48,12 @@ var variable = []struct {
 
 const (
 	page      = "docs/demo.md"
-	recording = "dev/demo/recording.txt" // a whole run, with the times and numbers that the pictures show
+	recording = "dev/demo/recording.txt" // a complete run, with the times and numbers that the pictures show
 	openMark  = "<!-- transcript -->\n```text\n"
 	closeMark = "```\n<!-- /transcript -->"
 )
 
-// docs/demo.md shows just what the demo prints, and the pictures show what it printed once.
+// docs/demo.md shows exactly the output of the demo, and the pictures show the output of one run.
 func TestTheTranscriptIsWhatTheDemoPrints(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it needs a control plane, which -short leaves out")
@@ -107,7 +107,8 @@ func TestTheTranscriptHasNothingThatVaries(t *testing.T) {
 	}
 }
 
-// rewrite accepts what a run printed. The recording of an earlier run stays while the transcript does, so that the pictures change with it only.
+// rewrite accepts the output of a run. It keeps the recording of an earlier run if the transcript is unchanged, so that the pictures change only with the
+// transcript.
 func rewrite(t *testing.T, printed string) {
 	t.Helper()
 	transcript := withoutVariables(printed)

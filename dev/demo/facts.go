@@ -12,15 +12,15 @@ import (
 	"sluice.dev/sluice/dev/demo/router"
 )
 
-// patience is how long the demo waits for one fact. It is long because the machine may be busy; nothing waits for it to pass.
+// patience bounds the wait of the demo for one fact. It is long because the machine may be busy; nothing waits for its end.
 const patience = 5 * time.Minute
 
-// tell shows that something happened at a time.
+// tell prints an event with its time.
 func (s *show) tell(at time.Time, format string, args ...any) {
 	s.say("  %s  %s", at.Local().Format(time.TimeOnly), fmt.Sprintf(format, args...))
 }
 
-// routed waits until the router gives the canary a share, and returns since when it has.
+// routed waits until the router gives the canary a share, and returns the time of that change.
 func (p *shop) routed(ctx context.Context, share float64) (router.Table, time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -29,13 +29,13 @@ func (p *shop) routed(ctx context.Context, share float64) (router.Table, time.Ti
 	})
 }
 
-// without waits until a Deployment is gone.
+// without waits until a Deployment is deleted.
 func (p *shop) without(ctx context.Context, deployment string) error {
 	_, err := p.cluster.Kubectl(ctx, "wait", "--for=delete", "deployment/"+deployment, "--timeout", patience.String())
 	return err
 }
 
-// more waits until a version has answered so many further requests.
+// more waits until a version has answered the given number of further requests.
 func (p *shop) more(ctx context.Context, version string, requests int) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -51,7 +51,7 @@ func (p *shop) more(ctx context.Context, version string, requests int) error {
 	return nil
 }
 
-// ask is the value of a query that has one.
+// ask returns the value of a query with one value.
 func (p *shop) ask(ctx context.Context, query string) (float64, error) {
 	client, err := promapi.NewClient(promapi.Config{Address: p.prometheus.Address})
 	if err != nil {

@@ -1,6 +1,6 @@
-// Command demo shows canary releases on an embedded control plane. In its first act it runs the Istio walkthrough of examples/seeds
-// literally, with kubectl, and prints what happens at each step. In the second, real requests flow to two local servers, and what
-// Prometheus counts of them promotes and stops releases. It is no test, but its transcript is one: see transcript.golden.
+// Command demo shows canary releases on an embedded control plane. In its first act it runs the Istio walkthrough of examples/seeds literally, with kubectl,
+// and prints the effects of each step. In the second act, users send real requests to two local servers, and metrics from Prometheus promote and stop releases.
+// It is not a test, but a test checks its transcript: see transcript.golden.
 package main
 
 import (

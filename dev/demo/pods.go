@@ -13,7 +13,7 @@ import (
 	"sluice.dev/sluice/dev/demo/app"
 )
 
-// followPods lets the local servers run what the simulated pods of the two Deployments would, until ctx ends.
+// followPods makes the local servers run the versions of the simulated pods of both Deployments, until ctx ends.
 func (p *shop) followPods(ctx context.Context, client dynamic.Interface) error {
 	servers := map[string]*app.Server{stableService: p.stable, canaryService: p.canary}
 	catalogue := versions()
@@ -48,7 +48,7 @@ func (p *shop) followPods(ctx context.Context, client dynamic.Interface) error {
 	return nil
 }
 
-// running is the image that all pods of a Deployment run, or "" while they differ or it cannot be told, and whether any is ready.
+// running returns the image of all pods of a Deployment, or "" while the images differ or are unknown. ready reports whether any pod is ready.
 func running(d appsv1.Deployment) (image string, ready bool) {
 	s := d.Status
 	if s.ReadyReplicas == 0 {

@@ -13,7 +13,7 @@ func (p *shop) release(ctx context.Context, version string) error {
 	return p.kubectl(ctx, "set", "image", "deployment/shop", "shop=shop:"+version)
 }
 
-// promoted releases a version and shows how its metrics carry it through all steps.
+// promoted releases a version and shows how its metrics promote it through all steps.
 func (p *shop) promoted(ctx context.Context, version string) error {
 	if err := p.release(ctx, version); err != nil {
 		return err
@@ -33,7 +33,7 @@ func (p *shop) promoted(ctx context.Context, version string) error {
 	return p.kubectl(ctx, "get", "rollout", "shop", "-o", "jsonpath=approved by: {.status.approvals[*].actor}")
 }
 
-// step shows one step that its metrics end.
+// step shows one step that ends by its metrics.
 func (p *shop) step(ctx context.Context, step int32, share float64, version string) error {
 	if err := p.divided(ctx, step, share); err != nil {
 		return err
@@ -62,7 +62,7 @@ func (p *shop) step(ctx context.Context, step int32, share float64, version stri
 	return nil
 }
 
-// divided waits until the requests are divided as a step has it, and tells.
+// divided waits until the requests are divided as in the step, and prints that.
 func (p *shop) divided(ctx context.Context, step int32, share float64) error {
 	table, since, err := p.routed(ctx, share)
 	if err != nil {

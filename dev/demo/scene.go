@@ -12,10 +12,10 @@ import (
 
 const shopFiles = "dev/demo/shop/"
 
-// shares are what the steps of the shop's Rollout give the canary.
+// shares returns the traffic shares of the canary in the steps of the shop's Rollout.
 func shares() []float64 { return []float64{0.20, 0.50, 0.80} }
 
-// metricsDecide is the second act: real requests flow, and what Prometheus counts of them promotes and stops releases.
+// metricsDecide is the second act: users send real requests, and metrics from Prometheus promote and stop releases.
 func (s *show) metricsDecide(ctx context.Context) (err error) {
 	var p *shop
 	defer func() {
@@ -80,7 +80,7 @@ func (p *shop) deploy(ctx context.Context) error {
 	return p.prometheus.Scraped(ctx, p.stable.Address())
 }
 
-// applyRollout fills in where Prometheus is, which differs from run to run.
+// applyRollout sets the address of Prometheus, which differs in each run.
 func (p *shop) applyRollout(ctx context.Context) error {
 	text, err := os.ReadFile(shopFiles + "rollout.yaml")
 	if err != nil {
@@ -92,7 +92,7 @@ func (p *shop) applyRollout(ctx context.Context) error {
 	return err
 }
 
-// sum sends the users away and tells what became of all requests.
+// sum stops the users and prints the results of all requests.
 func (p *shop) sum() error {
 	r := p.closeDoors()
 	p.say("  Counted at the servers:")
@@ -107,7 +107,7 @@ func (p *shop) sum() error {
 	return nil
 }
 
-// account says what a version answered.
+// account describes the answers of a version.
 func (p *shop) account(version string) string {
 	c := p.ledger.Of(version)
 	return fmt.Sprintf("%s answered %d requests, %d with an error. Users hit: %d.", version, c.Requests, c.Errors, c.UsersHit)

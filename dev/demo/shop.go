@@ -27,7 +27,7 @@ const (
 	rate, users = 400, 2000
 )
 
-// versions are what the images of the second act do. Each of the good ones is a little better than the last.
+// versions returns the behaviours of the images in the second act. Each good version is slightly better than the version before.
 func versions() map[string]app.Version {
 	const takes = 4 * time.Millisecond
 	return map[string]app.Version{
@@ -38,7 +38,7 @@ func versions() map[string]app.Version {
 	}
 }
 
-// shop is what the second act has beside the cluster: servers that real requests reach, and what counts them.
+// shop holds the parts of the second act outside of the cluster: the servers for real requests, and Prometheus.
 type shop struct {
 	*show
 	ledger         app.Ledger
@@ -50,13 +50,13 @@ type shop struct {
 
 	stopUsers context.CancelFunc
 	users     sync.WaitGroup
-	sent      load.Result // once the users are gone
+	sent      load.Result // set after the users have stopped
 
 	stopOthers context.CancelFunc
 	others     *errgroup.Group
 }
 
-// openShop starts everything but the users. It must be closed, also after an error.
+// openShop starts everything except the users. The caller must close it, also after an error.
 func openShop(ctx context.Context, s *show) (*shop, error) {
 	p := &shop{show: s, stopUsers: func() {}}
 	others, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -87,7 +87,7 @@ func openShop(ctx context.Context, s *show) (*shop, error) {
 		prometheus.Target{Address: p.canary.Address(), Labels: map[string]string{"job": "shop", "service": canaryService}})
 }
 
-// serve lets the router listen.
+// serve starts the listener of the router.
 func (p *shop) serve() error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -110,14 +110,14 @@ func (p *shop) open(ctx context.Context) {
 	p.users.Go(func() { p.sent = load.Run(ctx, load.Options{URL: p.url, Rate: rate, Users: users}) })
 }
 
-// closeDoors sends the users away and tells what became of their requests.
+// closeDoors stops the users and returns the results of their requests.
 func (p *shop) closeDoors() load.Result {
 	p.stopUsers()
 	p.users.Wait()
 	return p.sent
 }
 
-// close ends everything.
+// close stops everything.
 func (p *shop) close() error {
 	p.closeDoors()
 	var errs []error

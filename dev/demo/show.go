@@ -27,10 +27,10 @@ type show struct {
 	keep    bool
 	cluster *controlplane.Cluster
 	sluice  *exec.Cmd
-	ended   chan error              // what sluice run ended with, once it was ready
+	ended   chan error              // the error of sluice run at its end, after it was ready
 	fail    context.CancelCauseFunc // ends the demo
 	stages  []stage
-	route   string // the VirtualService as it was shown last
+	route   string // the VirtualService when it was last shown
 }
 
 type stage struct {
@@ -40,7 +40,7 @@ type stage struct {
 
 func (s *show) say(format string, args ...any) { fmt.Fprintf(s.out, format+"\n", args...) }
 
-// stage runs one part of the demo under a heading and notes how long it took.
+// stage runs one part of the demo under a heading and records its time.
 func (s *show) stage(name string, f func() error) error {
 	s.say("\n== %s", name)
 	began := time.Now()
@@ -59,7 +59,7 @@ func (s *show) times() {
 	}
 }
 
-// kubectl shows a command as it would be typed, runs it, and shows what it printed.
+// kubectl prints a command as a user types it, runs it, and prints its output.
 func (s *show) kubectl(ctx context.Context, args ...string) error {
 	s.say("$ kubectl %s", quote(args))
 	out, err := s.cluster.Kubectl(ctx, args...)
@@ -67,7 +67,7 @@ func (s *show) kubectl(ctx context.Context, args ...string) error {
 	return err
 }
 
-// command runs our own command line and shows it.
+// command runs a command of sluice and prints its output.
 func (s *show) command(ctx context.Context, args ...string) error {
 	s.say("$ sluice %s", quote(args))
 	out, err := s.run(ctx, args...)
@@ -87,7 +87,7 @@ func (s *show) run(ctx context.Context, args ...string) (string, error) {
 	return string(out), nil
 }
 
-// nats says how to reach the NATS of sluice run, which leaves a note of it.
+// nats returns the flags for the NATS of sluice run, from its note.
 func (s *show) nats() []string {
 	text, err := os.ReadFile(s.note())
 	if err != nil {
@@ -104,7 +104,7 @@ func (s *show) print(text string) {
 	}
 }
 
-// showRoute prints how the VirtualService differs from when it was shown last.
+// showRoute prints the changes of the VirtualService since it was last shown.
 func (s *show) showRoute(ctx context.Context) error {
 	now, err := s.cluster.Kubectl(ctx, "get", "virtualservice", "vs-demo", "-o", "jsonpath-as-json={.spec}")
 	if err != nil {
@@ -144,7 +144,7 @@ func (s *show) startSluice() error {
 	}
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	if err != nil {
-		_ = s.sluice.Wait() // the log tells more
+		_ = s.sluice.Wait() // the log has more details
 		return fmt.Errorf("run sluice: it ended before it was ready: %s", lastOf(log.Name()))
 	}
 	s.print(line)
@@ -156,10 +156,10 @@ func (s *show) startSluice() error {
 	return nil
 }
 
-// manyLines is how much of a log is shown of what has failed.
+// manyLines bounds the log lines shown after a failure.
 const manyLines = 20
 
-// lastOf are the last lines of a file, or why it cannot be read.
+// lastOf returns the last lines of a file, or the error of reading it.
 func lastOf(file string) string {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -175,7 +175,7 @@ func (s *show) end() error {
 	if s.ended != nil {
 		if err := s.sluice.Process.Signal(syscall.SIGTERM); err == nil {
 			errs = append(errs, <-s.ended)
-		} else if !errors.Is(err, os.ErrProcessDone) { // else the demo has failed of it
+		} else if !errors.Is(err, os.ErrProcessDone) { // otherwise the demo failed because of it
 			errs = append(errs, err)
 		}
 	}
@@ -197,7 +197,7 @@ func (s *show) howToGoOn() {
 	s.say("kill %d %d && sleep 3 && rm -rf %s", s.sluice.Process.Pid, s.cluster.Pid(), s.dir)
 }
 
-// quote writes arguments as a shell would take them.
+// quote formats arguments for a shell.
 func quote(args []string) string {
 	var words []string
 	for _, a := range args {

@@ -10,7 +10,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// stopped releases a version and shows how its metrics take its traffic away.
+// stopped releases a version and shows how its metrics stop it and remove its traffic.
 func (p *shop) stopped(ctx context.Context, version string) error {
 	if err := p.release(ctx, version); err != nil {
 		return err
@@ -34,7 +34,7 @@ func (p *shop) stopped(ctx context.Context, version string) error {
 	return p.damage(ctx, version, failed.LastTime.Time)
 }
 
-// failing is the metric that stopped the release.
+// failing returns the metric that stopped the release.
 func failing(st api.RolloutStatus) *api.MetricStatus {
 	if st.Analysis == nil {
 		return nil
@@ -52,7 +52,7 @@ func failing(st api.RolloutStatus) *api.MetricStatus {
 	return nil
 }
 
-// damage tells what a bad version did, as the servers counted it and as Prometheus did.
+// damage prints the effects of a bad version, according to the servers and to Prometheus.
 func (p *shop) damage(ctx context.Context, version string, failed time.Time) error {
 	if err := p.more(ctx, "v2", rate); err != nil { // a second in which the version could still answer
 		return err

@@ -47,7 +47,7 @@ func (s *show) install(ctx context.Context) error {
 	return nil
 }
 
-// walk is the walkthrough of the document, command by command.
+// walk runs the walkthrough of the document, command by command.
 func (s *show) walk(ctx context.Context) error {
 	steps := []struct {
 		name string
@@ -93,7 +93,7 @@ func (s *show) deploy(ctx context.Context) error {
 	return s.showRoute(ctx)
 }
 
-// armed waits until the API server, which takes policies up a moment after they are created, holds changes.
+// armed waits until the API server holds changes. It loads policies a moment after their creation.
 func (s *show) armed(ctx context.Context, deployment string) error {
 	for range 200 {
 		out, err := s.cluster.Kubectl(ctx, "patch", "deployment", deployment, "--dry-run=server", "-o", "jsonpath={.spec.paused}",
@@ -116,7 +116,7 @@ func (s *show) approve(ctx context.Context, next goal) error {
 	return s.reach(ctx, next)
 }
 
-// reach waits for a goal and shows the release there.
+// reach waits for a goal and shows the release at that point.
 func (s *show) reach(ctx context.Context, g goal) error {
 	if err := s.await(ctx, "rollouts-demo", g); err != nil {
 		return err
@@ -127,7 +127,7 @@ func (s *show) reach(ctx context.Context, g goal) error {
 	return s.showRoute(ctx)
 }
 
-// goal tells from a Rollout whether the release is where the demo waits for it to be.
+// goal reports whether the release has reached the state that the demo waits for.
 type goal func(api.RolloutStatus) bool
 
 func pausedAt(step int32) goal {
@@ -176,7 +176,7 @@ func (s *show) await(ctx context.Context, name string, g goal) error {
 		patience, last.Phase, last.CurrentStepIndex, last.CurrentStepState, last.Message)
 }
 
-// toYAML turns the output of kubectl's jsonpath-as-json, a list of one, into YAML.
+// toYAML converts the output of kubectl's jsonpath-as-json, a list with one element, to YAML.
 func toYAML(text string) (string, error) {
 	var list []any
 	if err := json.Unmarshal([]byte(text), &list); err != nil || len(list) != 1 {

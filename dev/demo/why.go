@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// why asks, as a user would, what stopped the release.
+// why shows with the commands of a user why the release stopped.
 func (p *shop) why(ctx context.Context) error {
 	out, err := p.cluster.Kubectl(ctx, "describe", "rollout", "shop")
 	if err != nil {
@@ -18,7 +18,7 @@ func (p *shop) why(ctx context.Context) error {
 	return p.command(ctx, "analysis", "get", "shop")
 }
 
-// grep are the lines that hold a word, with some that follow each, as the program of that name prints them.
+// grep returns the lines that contain a word, with some lines after each, as the program grep prints them.
 func grep(text, word string, after int) string {
 	var found strings.Builder
 	left := 0

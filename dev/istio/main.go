@@ -1,4 +1,4 @@
-// Command sluice-istiod is Istio's control plane, out of its own Go module.
+// Command sluice-istiod is Istio's control plane, from its own Go module.
 package main
 
 import (

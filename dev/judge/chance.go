@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// chance draws random numbers. Each run has its own, so that runs may be played in any order.
+// chance draws random numbers. Each run has its own source, so that the order of runs does not matter.
 type chance struct{ *rand.Rand }
 
 func newChance(seed, run uint64) chance { return chance{rand.New(rand.NewPCG(seed, run))} }

@@ -21,7 +21,7 @@ type judge interface {
 	fails(c analysis.Counts) bool
 }
 
-// judges are ours and the classical ones, in the order of the columns of the table.
+// judges returns the judge of Sluice and the classical ones, in the order of the columns of the table.
 func judges() []judge {
 	return []judge{&ours{}, &zTest{}, &mannWhitney{every: 3}, &mannWhitney{every: looks()}, &threshold{}}
 }
@@ -43,7 +43,7 @@ func (o *ours) fails(c analysis.Counts) bool {
 	return o.evidence.LogWorse() >= math.Log(1/alpha)
 }
 
-// zTest compares two proportions over all that was seen, at each look.
+// zTest compares two proportions of all data, at each look.
 type zTest struct{ sum analysis.Counts }
 
 func (z *zTest) fails(c analysis.Counts) bool {
@@ -55,7 +55,7 @@ func (z *zTest) fails(c analysis.Counts) bool {
 	return spread > 0 && (s.CanaryBad/s.CanaryTotal-s.StableBad/s.StableTotal)/spread > zAlpha
 }
 
-// mannWhitney compares the ranks of the ticks' error rates, every so many looks.
+// mannWhitney compares the ranks of the ticks' error rates, once in a fixed number of looks.
 type mannWhitney struct {
 	every          int
 	canary, stable []float64

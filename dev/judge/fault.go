@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// fault is one simulated release with something happening to it. Guilty says whether the canary is to blame.
+// fault is one simulated release with a disturbance. guilty reports whether the canary causes it.
 type fault struct {
 	kind   string
 	run    uint64
@@ -14,7 +14,7 @@ type fault struct {
 	strong bool
 	// latency compares latency; otherwise errors are compared.
 	latency bool
-	// minSamples is the least number of requests to the canary in a measurement; 0 asks for none.
+	// minSamples is the minimum number of requests to the canary in a measurement; 0 means no minimum.
 	minSamples float64
 
 	canary, stable group
@@ -22,16 +22,16 @@ type fault struct {
 	share float64
 }
 
-// group is the pods of one version, and what befalls them.
+// group holds the pods of one version, and their disturbances.
 type group struct {
 	rate float64
 	pods int
 	// worse multiplies errors, and slower latency, at a time since the beginning.
 	worse, slower func(at time.Duration) float64
-	// missed is the chance of a scrape to be missed; blind a time without any.
+	// missed is the probability of a missed scrape; blind is a time without scrapes.
 	missed float64
 	blind  [2]time.Duration
-	// resets are times at which the counters of a pod start from 0, in place; restarts those at which a pod is replaced by another.
+	// resets are the times at which the counters of a pod restart from 0 in place. restarts are the times at which another pod replaces a pod.
 	resets, restarts []time.Duration
 }
 
@@ -39,7 +39,7 @@ func steadily(factor float64) func(time.Duration) float64 {
 	return func(time.Duration) float64 { return factor }
 }
 
-// kinds are the faults. Each makes a release in which the canary is to blame, or one in which the same disturbance hits innocents.
+// kinds returns the kinds of faults. Each creates a release with a guilty canary, or one in which the same disturbance hits innocent versions.
 func kinds() map[string]func(c chance, f *fault) {
 	return map[string]func(c chance, f *fault){
 		"errors, step":         stepErrors,
@@ -55,7 +55,7 @@ func kinds() map[string]func(c chance, f *fault) {
 	}
 }
 
-// newFault makes the release with a number. Half of a kind's releases are guilty.
+// newFault creates the release with a number. Half of the releases of a kind are guilty.
 func newFault(kind string, guilty bool, seed, run uint64) (fault, chance) {
 	c := newChance(seed, run)
 	f := fault{kind: kind, run: run, guilty: guilty, share: c.between(0.002, 0.01)}
@@ -97,7 +97,7 @@ func latencyRestarts(c chance, f *fault) {
 	f.canary.worse = steadily(1)
 }
 
-// burstErrors gives both groups bursts of their own, each of 10 to 20 s and up to ten times the errors.
+// burstErrors gives each group its own bursts, of 10 to 20 s and with up to ten times the errors.
 func burstErrors(c chance, f *fault) {
 	f.blame(c)
 	for _, g := range []*group{&f.canary, &f.stable} {
@@ -117,7 +117,7 @@ func burstErrors(c chance, f *fault) {
 	}
 }
 
-// brownouts lets a dependency of both groups fail now and then, and slow both down.
+// brownouts makes a shared dependency fail at times, and slow both groups down.
 func brownouts(c chance, f *fault) {
 	f.blame(c)
 	var times [][2]float64
@@ -134,11 +134,11 @@ func brownouts(c chance, f *fault) {
 			return before(at)
 		}
 	}
-	// Where all requests of a group fail, none can fail more: a brown-out leaves room for the canary to be worse.
+	// If all requests of a group fail, no more can fail: a brown-out leaves room for a worse canary.
 	f.canary.worse, f.stable.worse = shared(f.canary.worse), shared(f.stable.worse)
 }
 
-// lowTraffic sends a few requests a second at most, of which a bad canary fails a quarter and more.
+// lowTraffic sends at most a few requests per second. A bad canary fails a quarter of them or more.
 func lowTraffic(c chance, f *fault) {
 	total := c.between(0.5, 4)
 	f.share, f.minSamples = 0.01, 5
@@ -155,7 +155,7 @@ func counterResets(c chance, f *fault) {
 	}
 }
 
-// podRestarts replaces pods; a pod that crashes fails a few more requests than its share for some seconds, in either group.
+// podRestarts replaces pods. In either group, a crashing pod fails some more requests for some seconds.
 func podRestarts(c chance, f *fault) {
 	if !f.latency {
 		f.blame(c)
@@ -174,7 +174,7 @@ func missingScrapes(c chance, f *fault) {
 	}
 }
 
-// someTimes are two to ten times in a release.
+// someTimes returns two to ten times in a release.
 func someTimes(c chance) []time.Duration {
 	var times []time.Duration
 	for range 2 + c.IntN(9) {

@@ -9,7 +9,7 @@ import (
 	"sluice.dev/sluice/pkg/analysis"
 )
 
-// Good canaries take the whole time, so the test plays few of them. Bad ones are soon seen: enough are played to know the median.
+// Good canaries run for the whole time, so the test simulates few of them. Bad canaries fail soon, so the test simulates enough for a median.
 const (
 	fewRuns  = 100
 	manyRuns = 800
@@ -35,7 +35,7 @@ func TestTheAcceptanceTableHolds(t *testing.T) {
 	}
 }
 
-// The classical tests beside ours are what they are known to be: looking again and again, they fail one good canary in twenty.
+// The classical tests behave as known: they fail one good canary in twenty, because they test repeatedly.
 func TestOthersFailGoodCanaries(t *testing.T) {
 	t.Parallel()
 	o := playRow(rows()[0], fewRuns, 1, judges)
@@ -56,7 +56,7 @@ func TestInjectedFaultsAreTold(t *testing.T) {
 	}
 }
 
-// The table can fail: a judge that fails every canary keeps no promise to good ones, one that fails none keeps none to bad ones.
+// The table can fail. A judge that fails every canary breaks the promise for good canaries; a judge that fails none breaks the promise for bad ones.
 func TestBrokenPromisesAreSeen(t *testing.T) {
 	t.Parallel()
 	always := make([][]time.Duration, len(judges()))
@@ -99,7 +99,7 @@ func TestRunsRepeat(t *testing.T) {
 	}
 }
 
-// Mann and Whitney's statistic of samples without ties, worked out by hand: U = 8 of 9, so z = 3.5/sqrt(5.25).
+// This is Mann and Whitney's statistic of samples without ties, computed by hand: U = 8 of 9, so z = 3.5/sqrt(5.25).
 func TestMannWhitneyIsTheTextbooks(t *testing.T) {
 	t.Parallel()
 	m := mannWhitney{canary: []float64{3, 5, 6}, stable: []float64{1, 2, 4}}

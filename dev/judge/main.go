@@ -1,8 +1,8 @@
-// Command judge measures how well analysis judges canaries: how often it fails good ones, and how soon it sees bad ones, beside the
-// tests that others use. It prints the acceptance table and a suite of injected faults, and exits with 1 where the comparison of
-// pkg/analysis misses what is promised. The same seed gives the same numbers, whatever the machine.
+// Command judge measures how well the analysis judges canaries. It compares with other tests how often it fails good ones, and how soon it detects bad ones. It
+// prints the acceptance table and a suite of injected faults, and exits with 1 if the comparison of pkg/analysis misses its promises. The same seed gives the
+// same numbers on every machine.
 //
-// It is a simulation: no request is sent, and no Prometheus is asked. Counters, scrapes, restarts and traffic are made here.
+// It is a simulation: it sends no requests, and queries no Prometheus. It generates counters, scrapes, restarts and traffic itself.
 package main
 
 import (

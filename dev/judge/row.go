@@ -9,26 +9,25 @@ import (
 	"sluice.dev/sluice/pkg/analysis"
 )
 
-// row is one kind of release, and what is promised about it.
+// row is one kind of release, and the promise about it.
 type row struct {
 	name string
-	// base is the stable group's share of bad requests, worse the canary's ratio to it.
+	// base is the stable group's share of bad requests, and worse is the canary's ratio to it.
 	base, worse float64
-	// bursts is the shape of the gamma variables that errors are multiplied by, for each group on its own; 0 without. Each lasts
-	// for so many ticks.
+	// bursts is the shape of the gamma variables that multiply the errors, separately for each group; 0 means no bursts. Each burst lasts for lasts ticks.
 	bursts float64
 	lasts  int
-	// brownouts is how many ticks of 100 multiply the errors of both groups by 50.
+	// brownouts is the percentage of ticks that multiply the errors of both groups by 50.
 	brownouts float64
 	// canary and stable are requests per second.
 	canary, stable float64
 	// within is the promised median time to fail a bad canary; 0 promises that at most alpha of good ones fail.
 	within time.Duration
-	// shown rows are no promise.
+	// shown rows have no promise.
 	shown bool
 }
 
-// rows are the acceptance table, and below it what it leaves open.
+// rows returns the acceptance table, followed by the cases outside of it.
 func rows() []row {
 	return []row{
 		{name: "none", base: 0.001, worse: 1, canary: 50, stable: 50},
@@ -46,7 +45,7 @@ func rows() []row {
 	}
 }
 
-// ticks makes the counts of one release, look by look.
+// ticks returns a generator for the counts of one release, look by look.
 func (r row) ticks(c chance) func() analysis.Counts {
 	tick, mine, theirs := 0, 1.0, 1.0
 	return func() analysis.Counts {
@@ -65,17 +64,17 @@ func (r row) ticks(c chance) func() analysis.Counts {
 	}
 }
 
-// outcome is when each judge failed the canary, over all runs.
+// outcome holds the times at which each judge failed the canary, over all runs.
 type outcome struct {
 	row   row
 	runs  int
 	times [][]time.Duration
 }
 
-// failed is the share of runs in which a judge failed the canary.
+// failed returns the share of runs in which a judge failed the canary.
 func (o outcome) failed(judge int) float64 { return float64(len(o.times[judge])) / float64(o.runs) }
 
-// median is the time after which half of all canaries had failed; 0 if that never was.
+// median returns the time after which half of all canaries had failed; 0 if fewer failed.
 func (o outcome) median(judge int) time.Duration {
 	if len(o.times[judge]) <= o.runs/2 {
 		return 0
@@ -83,7 +82,7 @@ func (o outcome) median(judge int) time.Duration {
 	return o.times[judge][o.runs/2]
 }
 
-// kept reports whether our judge keeps the row's promise.
+// kept reports whether the judge of Sluice keeps the row's promise.
 func (o outcome) kept() bool {
 	if o.row.within == 0 {
 		return o.failed(0) <= alpha
@@ -118,7 +117,7 @@ func playRow(r row, runs int, seed uint64, judges func() []judge) outcome {
 	return o
 }
 
-// play is one release: when each judge failed it, 0 for never.
+// play simulates one release and returns the times at which the judges failed it, 0 for never.
 func (r row) play(c chance, list []judge) []time.Duration {
 	next := r.ticks(c)
 	decided, open := make([]time.Duration, len(list)), len(list)
@@ -134,7 +133,7 @@ func (r row) play(c chance, list []judge) []time.Duration {
 	return decided
 }
 
-// pass is how often, and when, passAfter let a canary of some ratio pass.
+// pass holds how often, and when, passAfter let a canary with a ratio pass.
 type pass struct {
 	samples, maxRatio, worse float64
 	passed, failed           float64

@@ -13,7 +13,7 @@ const (
 	scrape = 15 * time.Second
 )
 
-// bounds are the buckets of Prometheus' client libraries, in seconds.
+// bounds returns the default buckets of Prometheus' client libraries, in seconds.
 func bounds() []float64 {
 	return []float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, math.Inf(1)}
 }
@@ -32,7 +32,7 @@ func newPod(name string, offset time.Duration) *pod {
 	return &pod{name: name, offset: offset, counters: make([]float64, n), samples: make([][]analysis.Point, n)}
 }
 
-// cluster is the pods of one version, over time.
+// cluster holds the pods of one version, over time.
 type cluster struct {
 	group  group
 	share  float64
@@ -54,7 +54,7 @@ func (c *cluster) add() {
 	c.made++
 }
 
-// advance lets a step pass that ends at a time: requests, accidents, scrapes.
+// advance simulates a step up to a time: requests, accidents, scrapes.
 func (c *cluster) advance(r chance, begin time.Time, at time.Duration, latency bool) {
 	live := c.live()
 	for _, p := range live {

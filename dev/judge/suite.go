@@ -14,7 +14,7 @@ import (
 
 const interval = 30 * time.Second
 
-// ruling is what analysis said about a release at its end.
+// ruling is the verdict of the analysis at the end of a release.
 type ruling struct {
 	fault fault
 	phase api.MetricPhase
@@ -28,14 +28,14 @@ func playFaults(cases int, seed uint64) []ruling {
 		f, c := newFault(names[i/(2*cases)], i%2 == 0, seed+1000, uint64(i))
 		phase, after, err := f.play(c)
 		if err != nil {
-			panic(err) // the metric is written below
+			panic(err) // the metric is defined below
 		}
 		list[i] = ruling{fault: f, phase: phase, after: after}
 	})
 	return list
 }
 
-// definition is the metric as a template would write it.
+// definition returns the metric as in a template.
 func (f fault) definition() api.Metric {
 	d := api.Metric{Name: f.kind, Interval: "30s", Prometheus: api.Prometheus{Address: "http://simulated.svc"}, Compare: &api.Compare{}}
 	if f.latency {
@@ -51,7 +51,7 @@ func (f fault) definition() api.Metric {
 	return d
 }
 
-// play lets the release go by, and judges it at every interval until the metric has ended.
+// play simulates the release, and judges it at every interval until the metric has ended.
 func (f fault) play(c chance) (api.MetricPhase, time.Duration, error) {
 	metric, err := analysis.ParseMetric(f.definition(), nil)
 	if err != nil {
@@ -87,7 +87,7 @@ func (f fault) answers(canary, stable *cluster, at time.Time) analysis.Answers {
 	}
 }
 
-// tally counts rulings. A ruling is right if the canary failed and was to blame, or neither.
+// tally counts rulings. A ruling is right if the canary failed and was guilty, or neither.
 type tally struct {
 	guilty, caught, strong, strongCaught, innocent, accused int
 	times                                                   []time.Duration
@@ -121,7 +121,7 @@ func (t *tally) precision() float64    { return share(t.caught, t.caught+t.accus
 func (t *tally) recall() float64       { return share(t.caught, t.guilty) }
 func (t *tally) strongRecall() float64 { return share(t.strongCaught, t.strong) }
 
-// median is the middle of the times to detection; 0 without any.
+// median returns the median time to detection; 0 without detections.
 func (t *tally) median() time.Duration {
 	if len(t.times) == 0 {
 		return 0
@@ -137,14 +137,14 @@ func share(part, whole int) float64 {
 	return float64(part) / float64(whole)
 }
 
-// The goals: of the canaries that are failed, so many are to blame; of those with strong faults, so many are failed.
+// These are the goals: the share of failed canaries that are guilty, and the share of strong faults that are failed.
 const (
 	precisionGoal    = 0.95
 	recallGoal       = 0.95
 	strongRecallGoal = 0.99
 )
 
-// printFaults prints precision and recall, and returns how many goals are missed.
+// printFaults prints precision and recall, and returns the number of missed goals.
 func printFaults(w io.Writer, list []ruling) int {
 	all, kind := tally{}, map[string]*tally{}
 	for _, r := range list {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// printTable prints one line a row, and returns how many promises are not kept.
+// printTable prints one line for each row, and returns the number of broken promises.
 func printTable(w io.Writer, outcomes []outcome) int {
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	fmt.Fprint(t, "true change\tpromised")
@@ -41,7 +41,7 @@ func promise(r row) string {
 	return fmt.Sprintf("failed <= %g %%", alpha*100)
 }
 
-// cell is the share of releases that a judge failed, and after which time if that is what it should do.
+// cell returns the share of releases that a judge failed, and the median time if it should fail them.
 func cell(o outcome, judge int) string {
 	text := fmt.Sprintf("%.2f %%", o.failed(judge)*100)
 	if o.row.worse == 1 {

@@ -23,8 +23,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 )
 
-// admissionServer answers the webhooks that OpenKruise registers for its three kinds. While it does not run, the API server
-// refuses to write these kinds, as with OpenKruise itself.
+// admissionServer serves the webhooks that OpenKruise registers for its three kinds. While it does not run, the API server refuses writes of these kinds, as
+// with OpenKruise itself.
 type admissionServer struct {
 	listener  net.Listener
 	mux       *http.ServeMux
@@ -73,10 +73,10 @@ func (a *admissionServer) register(m manager.Manager) error {
 	return nil
 }
 
-// install tells the API server of the webhooks, and returns when each kind is defaulted.
+// install registers the webhooks at the API server, and returns when each kind is defaulted.
 func (a *admissionServer) install(ctx context.Context, c client.Client) error {
 	for _, object := range a.configurations() {
-		// One of an earlier run has the address and the authority of that run.
+		// The configuration of an earlier run has another address and another authority.
 		if err := client.IgnoreNotFound(c.Delete(ctx, object)); err != nil {
 			return fmt.Errorf("remove %s: %w", object.GetName(), err)
 		}
@@ -94,7 +94,7 @@ func (a *admissionServer) install(ctx context.Context, c client.Client) error {
 	return nil
 }
 
-// configurations are named as those of OpenKruise, so that there are never two for one kind.
+// configurations have the names of OpenKruise's configurations, so that no kind has two of them.
 func (a *admissionServer) configurations() []client.Object {
 	mutating := &admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "kruise-mutating-webhook-configuration"}}
 	validating := &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "kruise-validating-webhook-configuration"}}

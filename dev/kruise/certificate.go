@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// newCertificate returns a certificate for this machine that is its own authority, and that authority as PEM.
+// newCertificate returns a self-signed certificate for this machine, and its authority as PEM.
 func newCertificate() (*tls.Certificate, []byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// setLog sends errors to standard error, and the rest there too if it is wanted: the controllers log each of their runs.
+// setLog writes errors to standard error, and all other messages only if verbose is set, because the controllers log each of their runs.
 func setLog(verbose bool) error {
 	flags := flag.NewFlagSet("klog", flag.ContinueOnError)
 	klog.InitFlags(flags)

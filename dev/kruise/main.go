@@ -1,7 +1,7 @@
-// Command sluice-kruise is OpenKruise's controllers of CloneSet, Advanced StatefulSet and Advanced DaemonSet in one small binary
-// for demos and tests on one machine: the code of OpenKruise's own Go module, with the webhooks that default and validate those
-// kinds, without which the controllers panic. It has no other controller of OpenKruise, no leader election, and nothing on the
-// nodes. Its one invariant: those three kinds move by the code that moves them in an OpenKruise that people run.
+// Command sluice-kruise is OpenKruise's controllers of CloneSet, Advanced StatefulSet and Advanced DaemonSet in one small binary for demos and tests on one
+// machine. It is the code of OpenKruise's own Go module, with the webhooks that default and validate those kinds, because the controllers panic without them.
+// It has no other controller of OpenKruise, no leader election, and nothing on the nodes. Its one invariant: those three kinds roll out with the same code as
+// in a released OpenKruise.
 package main
 
 import (
@@ -20,11 +20,11 @@ type options struct {
 	withParent, verbose bool
 }
 
-// announcement is the one line that is printed, once the controllers see the cluster and admission answers.
+// announcement is the one line of output, printed once the caches have synced and admission answers.
 type announcement struct {
 	PID       int    `json:"pid"`
 	StartedIn string `json:"startedIn"`
-	// Version is that of OpenKruise's module.
+	// Version is the version of OpenKruise's module.
 	Version string `json:"version"`
 }
 
@@ -53,7 +53,7 @@ func main() {
 
 func parseOptions(args []string) (options, error) {
 	var opts options
-	// A set of its own: the module's packages register flags of theirs in the global one.
+	// The module's packages register flags in the global set, so this command has its own set.
 	flags := flag.NewFlagSet("sluice-kruise", flag.ContinueOnError)
 	flags.StringVar(&opts.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster, whose API server serves OpenKruise's definitions")
 	flags.BoolVar(&opts.withParent, "with-parent", false, "end when standard input ends")

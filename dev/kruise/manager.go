@@ -30,7 +30,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// module is where the controllers come from.
+// module is the source of the controllers.
 const module = "github.com/openkruise/kruise"
 
 // run serves until ctx ends, and returns nil then.
@@ -63,7 +63,7 @@ func run(ctx context.Context, opts options, stdout io.Writer) error {
 	}
 	err = m.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		if !m.GetCache().WaitForCacheSync(ctx) {
-			return nil // told to end while starting
+			return nil // stopped while starting
 		}
 		if err := webhooks.install(ctx, m.GetClient()); err != nil {
 			if ctx.Err() != nil {
@@ -88,7 +88,7 @@ func run(ctx context.Context, opts options, stdout io.Writer) error {
 
 // newManager returns a manager of the three controllers that does not run yet.
 func newManager(config *rest.Config) (manager.Manager, error) {
-	scheme := clientgoscheme.Scheme // the module looks its own kinds up there
+	scheme := clientgoscheme.Scheme // the module looks up its own kinds there
 	for _, add := range []func(*runtime.Scheme) error{appsv1alpha1.AddToScheme, appsv1beta1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("make the scheme: %w", err)
@@ -101,7 +101,7 @@ func newManager(config *rest.Config) (manager.Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the manager: %w", err)
 	}
-	// Of the module's indexes these are what the three controllers ask; the others want definitions that are not served here.
+	// The three controllers use these indexes of the module; the others require definitions that are not served here.
 	for _, kind := range []sigsclient.Object{&corev1.Pod{}, &corev1.PersistentVolumeClaim{}} {
 		if err := m.GetFieldIndexer().IndexField(context.Background(), kind, fieldindex.IndexNameForOwnerRefUID, owners); err != nil {
 			return nil, fmt.Errorf("index objects by owner: %w", err)
@@ -125,7 +125,7 @@ func owners(object sigsclient.Object) []string {
 	return uids
 }
 
-// setFeatures turns off what needs OpenKruise's daemon on the nodes or its webhook of pods, as its own flags do.
+// setFeatures disables features that need OpenKruise's daemon on the nodes or its webhook of pods, as its own flags do.
 func setFeatures() error {
 	for _, feature := range []string{string(features.KruiseDaemon), string(features.PodWebhook)} {
 		if err := utilfeature.DefaultMutableFeatureGate.Set(feature + "=false"); err != nil {

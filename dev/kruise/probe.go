@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// probes are one object of each kind that lacks what admission adds.
+// probes returns one object of each kind without the fields that admission adds.
 func probes() []client.Object {
 	meta := metav1.ObjectMeta{Name: "sluice-kruise-probe", Namespace: metav1.NamespaceDefault}
 	labels := map[string]string{"app": meta.Name}
@@ -29,7 +29,7 @@ func probes() []client.Object {
 	}
 }
 
-// defaulted says whether the API server would add what the controllers cannot do without. Nothing is stored.
+// defaulted reports whether the API server adds the fields that the controllers require. It stores nothing.
 func defaulted(ctx context.Context, c client.Client, probe client.Object) bool {
 	if err := c.Create(ctx, probe, client.DryRunAll); err != nil {
 		return false

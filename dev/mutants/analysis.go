@@ -1,6 +1,6 @@
 package main
 
-// credulous mutants do not mind what metrics say.
+// credulous mutants ignore verdicts of metrics.
 func credulous() []mutant {
 	return []mutant{
 		{"metrics that failed stop nothing", []edit{{

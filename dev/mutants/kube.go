@@ -1,6 +1,6 @@
 package main
 
-// stubborn mutants act on what they have seen, although it may be otherwise by now.
+// stubborn mutants act on outdated observations.
 func stubborn() []mutant {
 	return []mutant{
 		{"routes that a watch has shown count as read live", []edit{{

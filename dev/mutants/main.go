@@ -1,9 +1,8 @@
-// Mutants shows that the tests of pkg can fail: it breaks the product, one mistake at a time, and requires that a named test goes red
-// each time. Those tests are among the ones that `make test` plays. The tree itself stays as it is: the broken files are laid over it for
-// one build.
+// Mutants shows that the tests of pkg can fail. It breaks the product, one mistake at a time, and requires each time that a named test fails. `make test` runs
+// these tests too. The tree itself stays unchanged, because one build uses the broken files as an overlay.
 //
-// It is no measure of coverage; each mutant is a mistake that a person could make. Its invariant: a mutant whose text is no longer
-// found, or that does not compile, is an error and never a success.
+// It does not measure coverage; each mutant is a mistake that a developer could make. Its invariant: a mutant whose text is no longer found, or that does not
+// compile, is an error and never a success.
 package main
 
 import (
@@ -68,7 +67,7 @@ func run(ctx context.Context, only string) error {
 	return nil
 }
 
-// try builds a mutant and runs its tests; it returns the first one that fails, "" if none does.
+// try builds a mutant and runs its tests. It returns the first test that fails, "" if none does.
 func (m mutant) try(ctx context.Context, dir string) (verdict string, err error) {
 	overlay, err := m.overlay(dir)
 	if err != nil {
@@ -91,7 +90,7 @@ func (m mutant) try(ctx context.Context, dir string) (verdict string, err error)
 	return failed, nil
 }
 
-// overlay writes the broken files beside the tree, and the file that lays them over it.
+// overlay writes the broken files outside of the tree, and the file that maps them onto it.
 func (m mutant) overlay(dir string) (path string, err error) {
 	broken := map[string]string{}
 	for i, e := range m.edits {
@@ -130,8 +129,7 @@ func golang(ctx context.Context, args ...string) (string, error) {
 	return string(out), err
 }
 
-// failure picks from the output of go test which test failed, and the first of its cases; "" means that none did, and that something
-// else went wrong.
+// failure reads from the output of go test which test failed, and its first failing case. It returns "" if no test failed and the run had another error.
 func failure(out string) string {
 	if !regexp.MustCompile(`(?m)^\s+\S+\.go:\d+: `).MatchString(out) {
 		return ""

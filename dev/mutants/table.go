@@ -2,27 +2,27 @@ package main
 
 import "slices"
 
-// mutant is one mistake and the tests that must notice it: the arguments of go test.
+// mutant is one mistake and the tests that must detect it: the arguments of go test.
 type mutant struct {
 	name   string
 	edits  []edit
 	caught []string
 }
 
-// edit replaces a text that a file has once.
+// edit replaces a text that occurs once in a file.
 type edit struct{ file, old, new string }
 
-// unit are tests of a package that need no control plane.
+// unit returns tests of a package that need no control plane.
 func unit(pkg, tests string) []string { return []string{"-short", "-run", tests, "./pkg/" + pkg} }
 
-// world are tests of a package that play on a real control plane.
+// world returns tests of a package that run on a real control plane.
 func world(pkg, tests string) []string { return []string{"-run", tests, "./pkg/" + pkg} }
 
 func mutants() []mutant {
 	return slices.Concat(forgetful(), hasty(), careless(), credulous(), deaf(), sloppy(), stubborn(), astray(), innumerate())
 }
 
-// forgetful mutants leave out what keeps writes apart.
+// forgetful mutants omit the safeguards that separate writes.
 func forgetful() []mutant {
 	return []mutant{
 		{"a patch of a Deployment without its precondition", []edit{{
@@ -92,7 +92,7 @@ func hasty() []mutant {
 	}
 }
 
-// careless mutants forget what is still owed.
+// careless mutants skip work that is still due.
 func careless() []mutant {
 	return []mutant{
 		{"the outbox of an earlier run is not published", []edit{{

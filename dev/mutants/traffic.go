@@ -1,6 +1,6 @@
 package main
 
-// astray mutants send requests where they do not belong, or leave them there.
+// astray mutants send requests to wrong places, or leave them there.
 func astray() []mutant {
 	return []mutant{
 		{"a route leads to the canary before its gateway knows the copy of a policy", []edit{{

@@ -1,6 +1,6 @@
 package main
 
-// deaf mutants miss what happens in the cluster: a release waits until the next resync.
+// deaf mutants miss changes in the cluster: a release waits until the next resync.
 func deaf() []mutant {
 	return []mutant{
 		{"of several Rollouts that name an object only the last one is told", []edit{{

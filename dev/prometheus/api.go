@@ -22,7 +22,7 @@ import (
 
 const (
 	prefix = "/api/v1"
-	// Prometheus' own limits of a query.
+	// These are Prometheus' own limits of a query.
 	queryTimeout = 2 * time.Minute
 	maxSamples   = 50_000_000
 	lookback     = 5 * time.Minute
@@ -41,7 +41,7 @@ func (s *server) api(address string) http.Handler {
 	host := strings.TrimPrefix(address, "http://")
 	noNotifications := func() []notifications.Notification { return nil }
 	noSubscription := func() (<-chan notifications.Notification, func(), bool) { return nil, func() {}, false }
-	noOrigin := regexp.MustCompile("^$") // pages of others may not read what is measured
+	noOrigin := regexp.MustCompile("^$") // pages of other origins may not read the measurements
 	always := func(f http.HandlerFunc) http.HandlerFunc { return f }
 	handler := v1.NewAPI(engine, s.storage, nil, nil, s.storage,
 		func(context.Context) v1.ScrapePoolsRetriever { return s.scrape },
@@ -66,7 +66,7 @@ func runtimeInfo() (v1.RuntimeInfo, error) {
 	return v1.RuntimeInfo{ServerTime: time.Now(), GoroutineCount: runtime.NumGoroutine(), GOMAXPROCS: runtime.GOMAXPROCS(0)}, nil
 }
 
-// nobody has rules or alertmanagers here.
+// The type has no rules and no alertmanagers.
 type nobody struct{}
 
 func (nobody) Alertmanagers() []*url.URL            { return nil }
@@ -74,7 +74,7 @@ func (nobody) DroppedAlertmanagers() []*url.URL     { return nil }
 func (nobody) RuleGroups() []*rules.Group           { return nil }
 func (nobody) AlertingRules() []*rules.AlertingRule { return nil }
 
-// storage is the database as the HTTP API wants it.
+// storage is the database with the interface of the HTTP API.
 type storage struct {
 	*tsdb.DB
 	stats *tsdb.DBStats

@@ -7,11 +7,10 @@ import (
 
 	"github.com/prometheus/prometheus/config"
 	"github.com/prometheus/prometheus/discovery"
-	_ "github.com/prometheus/prometheus/discovery/file" // the only way to find targets that this binary knows
+	_ "github.com/prometheus/prometheus/discovery/file" // the only discovery mechanism of this binary
 )
 
-// scrapeConfig goes through Prometheus' own reader, so that its defaults and checks apply. Histograms are kept in both forms
-// when an exporter offers both.
+// scrapeConfig uses Prometheus' own parser, so that its defaults and checks apply. Prometheus keeps histograms in both forms when an exporter offers both.
 func scrapeConfig(opts options, log *slog.Logger) (*config.Config, error) {
 	targets, err := json.Marshal(opts.targets) // a JSON string is a YAML string
 	if err != nil {

@@ -1,7 +1,6 @@
-// Command sluice-prometheus is Prometheus in one small binary for demos and tests on one machine: its scrape manager, time
-// series database, query engine and HTTP API, out of its own Go module. It has no pages, rules, alerts or remote storage,
-// and finds targets in one file only. Its one invariant: a query is answered by the code that answers it in a Prometheus
-// that people run.
+// Command sluice-prometheus is Prometheus in one small binary for demos and tests on one machine. It has the scrape manager, time series database, query
+// engine and HTTP API of Prometheus' own Go module. It has no pages, rules, alerts or remote storage, and finds targets in one file only. Its one invariant: a query is
+// answered by the same code as in a released Prometheus.
 package main
 
 import (
@@ -24,11 +23,11 @@ type options struct {
 	withParent, verbose  bool
 }
 
-// announcement is the one line that is printed, once queries are answered.
+// announcement is the one line of output, printed once the server answers queries.
 type announcement struct {
 	// Address is the base of the HTTP API.
 	Address string `json:"address"`
-	// Targets is the file to write targets to.
+	// Targets is the file with the targets, which the caller writes.
 	Targets   string `json:"targets"`
 	PID       int    `json:"pid"`
 	StartedIn string `json:"startedIn"`

@@ -24,10 +24,9 @@ import (
 )
 
 const (
-	// noticed is how soon a change of the file of targets is acted on; Prometheus' own five seconds spare servers with thousands
-	// of targets.
+	// noticed is the delay until a change of the targets file takes effect. Prometheus' own five seconds spare servers with thousands of targets.
 	noticed = 20 * time.Millisecond
-	// drain is how long queries may go on after the signal to end.
+	// drain is the time that queries may continue after the signal to end.
 	drain = 2 * time.Second
 )
 
@@ -42,7 +41,7 @@ type server struct {
 	scrape    *scrape.Manager
 }
 
-// run serves until ctx ends, and returns nil then. Nothing that it started is left running when it returns.
+// run serves until ctx ends, and returns nil then. It stops everything that it started before it returns.
 func run(ctx context.Context, opts options, log *slog.Logger, stdout io.Writer) error {
 	began := time.Now()
 	if err := os.MkdirAll(opts.dir, 0o700); err != nil {
@@ -79,7 +78,7 @@ func run(ctx context.Context, opts options, log *slog.Logger, stdout io.Writer) 
 	return nil
 }
 
-// open makes the parts of the server; discovery ends with ctx.
+// open creates the parts of the server; discovery ends with ctx.
 func (s *server) open(ctx context.Context) error {
 	var err error
 	if s.config, err = scrapeConfig(s.options, s.log); err != nil {

@@ -2,7 +2,7 @@ package main
 
 import "runtime/debug"
 
-// version is that of Prometheus' module in this binary.
+// version returns the version of Prometheus' module in this binary.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

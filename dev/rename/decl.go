@@ -16,7 +16,7 @@ import (
 	"golang.org/x/tools/imports"
 )
 
-// moveDecls moves declarations, with their comments, to other files of their packages. It does so before anything else.
+// moveDecls moves declarations, with their comments, to other files of their packages. It runs before all other changes.
 func moveDecls(rows map[string]string) error {
 	for _, name := range slices.Sorted(maps.Keys(rows)) {
 		if err := moveDecl(name, rows[name]); err != nil {
@@ -52,7 +52,7 @@ func moveDecls(rows map[string]string) error {
 	return nil
 }
 
-// dirOf is the directory of a qualified name.
+// dirOf returns the directory of a qualified name.
 func dirOf(name string) string {
 	dir, base := path.Split(name)
 	pkg, _, _ := strings.Cut(base, ".")
@@ -85,7 +85,7 @@ func moveDecl(name, to string) error {
 				from = fset.Position(doc.Pos()).Offset
 			}
 			if i := bytes.IndexByte(text[end:], '\n'); i >= 0 {
-				end += i + 1 // with the comment behind it
+				end += i + 1 // with the comment after it
 			}
 			moved := slices.Clone(text[from:end])
 			if file == to {
@@ -114,7 +114,7 @@ func docOf(decl ast.Decl) *ast.CommentGroup {
 	return nil
 }
 
-// declName is the name of a declaration, after that of its receiver; of a group, that of its first name.
+// declName returns the name of a declaration, after the name of its receiver; for a group, the first name.
 func declName(decl ast.Decl) string {
 	switch d := decl.(type) {
 	case *ast.FuncDecl:

@@ -1,5 +1,5 @@
-// Command rename changes the layout and the names of this tree by a table, so that the same change can be made again on a newer tree. It rewrites Go files by what
-// the type checker knows, and paths in all other text files.
+// Command rename changes the layout and the names of this tree according to a table. The same table can repeat the change on a newer tree. It rewrites
+// Go files with the type checker, and paths in all other text files.
 //
 //	go run ./dev/rename TABLE...
 //
@@ -55,7 +55,7 @@ type renamer struct {
 	*table
 	root    string
 	fset    *token.FileSet
-	names   map[place]string // new names, by where the old ones are declared
+	names   map[place]string // new names, by the places of their declarations
 	done    map[string]bool  // rows of the table that were found
 	edits   map[string]map[edit]bool
 	imports map[string]map[string]string // of a file: import paths that it needs, and their names
@@ -114,7 +114,7 @@ func run(tables []string) error {
 	return r.write()
 }
 
-// rel is a file's path from the root, "" for one outside of the tree.
+// rel returns the path of a file from the root, "" for a file outside of the tree.
 func (r *renamer) rel(pos token.Pos) (string, int) {
 	if !pos.IsValid() {
 		return "", 0
@@ -142,7 +142,7 @@ func origin(obj types.Object) types.Object {
 	return obj
 }
 
-// findNames finds where the names of the table are declared.
+// findNames finds the declarations of the names in the table.
 func (r *renamer) findNames(p *packages.Package) {
 	for _, f := range p.Syntax {
 		file, _ := r.rel(f.FileStart)
@@ -170,7 +170,7 @@ func (r *renamer) findNames(p *packages.Package) {
 	}
 }
 
-// qualified are the names by which a table may speak of an object.
+// qualified returns the names that a table may use for an object.
 func qualified(dir string, obj types.Object, p *packages.Package) (names []string) {
 	switch o := obj.(type) {
 	case *types.Func:
@@ -195,7 +195,7 @@ func qualified(dir string, obj types.Object, p *packages.Package) (names []strin
 	return nil
 }
 
-// ownersOf are the names of a field or an interface's method, by the types of the package's scope that declare it.
+// ownersOf returns the names of a field or an interface's method, qualified by the types of the package's scope that declare it.
 func ownersOf(dir string, obj types.Object, p *packages.Package) (names []string) {
 	scope := p.Types.Scope()
 	for _, name := range scope.Names() {
@@ -221,10 +221,10 @@ func ownersOf(dir string, obj types.Object, p *packages.Package) (names []string
 	return names
 }
 
-// newDir is the directory of a file after the change.
+// newDir returns the directory of a file after the change.
 func (r *renamer) newDir(file string) string { return path.Dir(r.newPath(file)) }
 
-// findExports gives names to what another package uses after the change.
+// findExports assigns exported names to objects that another package uses after the change.
 func (r *renamer) findExports(p *packages.Package) {
 	for ident, obj := range p.TypesInfo.Uses {
 		file, _ := r.rel(ident.Pos())
@@ -242,12 +242,12 @@ func (r *renamer) findExports(p *packages.Package) {
 	}
 }
 
-// external reports whether a file of an external test package refers to one of the package.
+// external reports whether a file of an external test package refers to a file of the package.
 func external(from, to *ast.File) bool {
 	return from.Name.Name != to.Name.Name && strings.HasSuffix(from.Name.Name, "_test")
 }
 
-// shared reports whether an object can be used outside of a function.
+// shared reports whether code outside of a function can use an object.
 func (r *renamer) shared(obj types.Object) bool {
 	switch o := obj.(type) {
 	case *types.PkgName, *types.Label, *types.Builtin, *types.Nil:
@@ -269,12 +269,12 @@ func exported(name string) string {
 	return string(unicode.ToUpper(first)) + name[size:]
 }
 
-// rename is the new name of an object.
+// rename returns the new name of an object.
 func (r *renamer) rename(obj types.Object) string {
 	if to := r.names[r.placeOf(obj)]; to != "" {
 		return to
 	}
-	if field, ok := obj.(*types.Var); ok && field.Embedded() { // it is called as its type is
+	if field, ok := obj.(*types.Var); ok && field.Embedded() { // it has the name of its type
 		t := field.Type()
 		if ptr, is := t.(*types.Pointer); is {
 			t = ptr.Elem()
@@ -296,7 +296,7 @@ func (r *renamer) edit(file string, from, to int, text string) {
 	r.edits[file][edit{from, to, text}] = true
 }
 
-// rewriteUses rewrites all names of a package's files, and notes what they import.
+// rewriteUses rewrites all names of a package's files, and records their imports.
 func (r *renamer) rewriteUses(p *packages.Package) {
 	for _, f := range p.Syntax {
 		file, _ := r.rel(f.FileStart)
@@ -335,7 +335,7 @@ func (r *renamer) rewriteUses(p *packages.Package) {
 	}
 }
 
-// packageName is the package clause of a file after the change.
+// packageName returns the package clause of a file after the change.
 func (r *renamer) packageName(file string) string {
 	now := r.files[file].Name.Name
 	dir, to := path.Dir(file), r.newDir(file)

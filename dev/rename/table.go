@@ -33,7 +33,7 @@ func readTable(names []string) (*table, error) {
 	return t, nil
 }
 
-// table is what is to change.
+// table holds the changes.
 type table struct {
 	dirs    map[string]string // old directory: new one
 	files   map[string]string // old file: new one
@@ -41,7 +41,7 @@ type table struct {
 	decls   map[string]string // qualified name of a declaration: file
 }
 
-// newPath is where a file is after the change.
+// newPath returns the path of a file after the change.
 func (t *table) newPath(file string) string {
 	if to := t.files[file]; to != "" {
 		return to

@@ -32,7 +32,7 @@ func isWord(text string, at int) bool {
 // namedTest is a test as documents name it, after the directory of its package.
 var namedTest = regexp.MustCompile(`([a-z][A-Za-z0-9_/]*) ((?:Test|Fuzz|Benchmark)[A-Za-z0-9_]+)`)
 
-// comments renames what a doc comment begins with.
+// comments renames the first word of a doc comment.
 func (r *renamer) comments(file string, f *ast.File, p *packages.Package) {
 	doc := func(ident *ast.Ident, comment *ast.CommentGroup) {
 		obj := p.TypesInfo.Defs[ident]
@@ -109,7 +109,7 @@ func (r *renamer) renamedPaths(text []byte) []byte {
 	return text
 }
 
-// rewritten is a Go file after the change.
+// rewritten returns a Go file after the change.
 func (r *renamer) rewritten(file string, text []byte) ([]byte, error) {
 	edits := slices.SortedFunc(func(yield func(edit) bool) {
 		for e := range r.edits[file] {
@@ -177,7 +177,7 @@ func (r *renamer) rewritten(file string, text []byte) ([]byte, error) {
 	return format.Source(out)
 }
 
-// splits reports whether a file leaves a directory alone.
+// splits reports whether a single file moves out of a directory.
 func (r *renamer) splits(dir string) bool {
 	for from, to := range r.table.files {
 		if path.Dir(from) == dir && path.Dir(to) != dir {
@@ -226,7 +226,7 @@ func (r *renamer) write() error {
 			}
 		}
 	}
-	moved := map[string]string{} // a place of its own for each, because one may go where another one leaves
+	moved := map[string]string{} // a new place for each, because a file may move to the old path of another one
 	for _, file := range all {
 		if to := r.newPath(file); to != file {
 			if err := os.Rename(file, file+".moved"); err != nil {

@@ -14,7 +14,7 @@ import (
 // covered selects the packages whose coverage is measured. Tests of all packages count.
 const covered = "./pkg/..."
 
-// coverage is the directory that test binaries write to what they execute. nil measures nothing.
+// coverage is the directory in which test binaries write their coverage data. nil measures nothing.
 type coverage struct{ dir string }
 
 func newCoverage(dir string) (*coverage, error) {
@@ -35,7 +35,7 @@ func (c *coverage) build() []string {
 	if c == nil {
 		return nil
 	}
-	return []string{"-covermode=atomic", "-coverpkg=" + covered} // which -race asks for: what was counted in two ways is not added up
+	return []string{"-covermode=atomic", "-coverpkg=" + covered} // -race requires this mode, and profiles of two modes cannot be merged
 }
 
 func (c *coverage) run() []string {
@@ -45,7 +45,7 @@ func (c *coverage) run() []string {
 	return []string{"-args", "-test.gocoverdir=" + c.dir}
 }
 
-// environment has test binaries that run again as another program write what they execute, too.
+// environment makes test binaries that run as another program write coverage data too.
 func (c *coverage) environment() []string {
 	if c == nil {
 		return nil
@@ -53,7 +53,7 @@ func (c *coverage) environment() []string {
 	return []string{"GOCOVERDIR=" + c.dir}
 }
 
-// print tells how much of each package was executed, and of all.
+// print prints the coverage of each package, and of all.
 func (c *coverage) print(ctx context.Context, out io.Writer) error {
 	if c == nil {
 		return nil
@@ -77,7 +77,7 @@ func (c *coverage) print(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// percentOf is how much of all statements a profile has executed, in percent.
+// percentOf returns the percentage of all statements that a profile covers.
 func percentOf(profile string) (float64, error) {
 	files, err := cover.ParseProfiles(profile)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// trial is what `suite flaky` is asked to do.
+// trial holds the options of `suite flaky`.
 type trial struct {
 	runs, copies      int
 	cpu, memory, disk int
@@ -59,7 +59,7 @@ func flakyCommand() *cobra.Command {
 	return c
 }
 
-// tally is what came of a package.
+// tally is the result of a package.
 type tally struct {
 	pkg     string
 	runs    int
@@ -102,7 +102,7 @@ func (t trial) play(ctx context.Context, out io.Writer, patterns []string) error
 	return t.tell(out, list)
 }
 
-// of plays one package as often as it is to be played.
+// of runs one package for the given number of rounds.
 func (t trial) of(ctx context.Context, out io.Writer, dir, pkg string) (*tally, error) {
 	label := strings.TrimPrefix(pkg, modulePath+"/")
 	binary := filepath.Join(dir, strings.ReplaceAll(label, "/", "_")+".test")
@@ -151,7 +151,7 @@ func (t trial) of(ctx context.Context, out io.Writer, dir, pkg string) (*tally, 
 	return one, nil
 }
 
-// once plays a test binary once and returns what it said and the tests that failed.
+// once runs a test binary once and returns its output and the failed tests.
 func (t trial) once(ctx context.Context, binary, label string) (said []byte, failed []string, err error) {
 	args := []string{"-test.v", "-test.timeout=" + usual.String()}
 	for flag, value := range map[string]string{"run": t.run, "skip": t.skip} {
@@ -178,7 +178,7 @@ func (t trial) once(ctx context.Context, binary, label string) (said []byte, fai
 
 var failLine = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
 
-// failedIn lists the failed tests in the output of a test binary. A test with a failed subtest is left out.
+// failedIn lists the failed tests in the output of a test binary. It omits a test with a failed subtest.
 func failedIn(text string) (tests []string) {
 	for _, found := range failLine.FindAllStringSubmatch(text, -1) {
 		tests = append(tests, found[1])
@@ -191,10 +191,10 @@ func failedIn(text string) (tests []string) {
 	})
 }
 
-// period is the length of one round of throttling, that of a CPU quota in Linux.
+// period is the length of one round of throttling, the same as for a CPU quota in Linux.
 const period = 100 * time.Millisecond
 
-// throttle lets a process run for a percentage of the time only, until free is called. Processes that it starts are not throttled.
+// throttle lets a process run only for a percentage of the time, until the caller calls free. It does not throttle children of the process.
 func throttle(process *os.Process, percent int) (free func()) {
 	if percent >= 100 {
 		return func() {}
@@ -208,7 +208,7 @@ func throttle(process *os.Process, percent int) (free func()) {
 				signal syscall.Signal
 				then   time.Duration
 			}{{syscall.SIGSTOP, period - run}, {syscall.SIGCONT, run}} {
-				_ = process.Signal(turn.signal) // it fails once the process is over
+				_ = process.Signal(turn.signal) // it fails once the process has ended
 				select {
 				case <-time.After(turn.then):
 				case <-over:

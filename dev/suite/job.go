@@ -24,22 +24,22 @@ import (
 type job struct {
 	// module is the directory of its module, "" for the main one.
 	module string
-	// packages are patterns as go test takes them, relative to the module; those that begin with "-" are taken away.
+	// packages are patterns of go test, relative to the module; a pattern with a leading "-" excludes packages.
 	packages []string
-	// run and skip select tests as the flags of go test do; "" is all tests, and none.
+	// run and skip select tests as the flags of go test do; "" means all tests for run, and none for skip.
 	run, skip string
-	// how tells how it is played where a package is played in several ways, such as "race".
+	// how names the variant of a job, such as "race", for packages that run in several variants.
 	how  string
 	race bool
-	// short leaves out what needs a control plane.
+	// short skips tests that need a control plane.
 	short bool
-	// uncached jobs run even if a cached result seems to fit: they read files that the cache does not know.
+	// uncached jobs run even if a cached result seems to fit, because they read files that the cache does not know.
 	uncached bool
-	// abreast is how many packages run at a time, parallel how many tests of each; 0 is what go test does.
+	// abreast is the number of packages in parallel, parallel the number of tests in each; 0 means the default of go test.
 	abreast, parallel int
-	// args are flags of the test binaries, env variables of their environment.
+	// args are flags of the test binaries, and env are variables of their environment.
 	args, env []string
-	// timeout is that of each package, usual if it is 0.
+	// timeout is the timeout of each package; 0 means usual.
 	timeout time.Duration
 }
 
@@ -48,7 +48,7 @@ const (
 	wholeDay = 24 * time.Hour
 )
 
-// play plays the job and reports each package. The error is errRed when a test failed.
+// play runs the job and reports each package. It returns errRed when a test failed.
 func (j job) play(ctx context.Context, r stageReport) error {
 	packages, err := j.list(ctx)
 	if err != nil || len(packages) == 0 {
@@ -91,7 +91,7 @@ type sight struct {
 	report  stageReport
 	lines   []string
 	crashes map[string]*crash
-	// red says that a failure has been printed.
+	// red reports that a failure has been printed.
 	red bool
 }
 
@@ -99,7 +99,7 @@ func newSight(j job, r stageReport) *sight {
 	return &sight{job: j, report: r, crashes: map[string]*crash{}}
 }
 
-// Event prints the line of a package that is over.
+// Event prints the line of a package that has ended.
 func (s *sight) Event(e testjson.TestEvent, all *testjson.Execution) error {
 	c := s.crashes[e.Package]
 	if c == nil {
@@ -113,13 +113,13 @@ func (s *sight) Event(e testjson.TestEvent, all *testjson.Execution) error {
 	return nil
 }
 
-// crash is what tells why the process of a package has died: which tests ran, and what the Go runtime said.
+// crash holds the evidence about a dead test process: the tests that ran, and the output of the Go runtime.
 type crash struct {
 	running map[string]bool
 	said    []string
 }
 
-// crashLines is how much is kept of what the Go runtime says: what it begins with is what matters.
+// crashLines bounds the kept lines of the Go runtime; its first lines matter.
 const crashLines = 200
 
 func (c *crash) note(e testjson.TestEvent) {
@@ -137,7 +137,7 @@ func (c *crash) note(e testjson.TestEvent) {
 	}
 }
 
-// String names the innermost tests that ran, and has what the Go runtime said.
+// String names the innermost tests that ran, and includes the output of the Go runtime.
 func (c *crash) String() string {
 	tests := slices.Sorted(maps.Keys(c.running))
 	tests = slices.DeleteFunc(tests, func(test string) bool {
@@ -150,16 +150,16 @@ func (c *crash) String() string {
 	return text
 }
 
-// Err keeps a line that is no event, for a job that fails with no test.
+// Err keeps a line that is not an event, for a job that fails without a failed test.
 func (s *sight) Err(text string) error {
 	s.lines = append(s.lines, text+"\n")
 	return nil
 }
 
-// listed keeps what go list said, for it takes a second.
+// listed caches the output of go list, because each call takes a second.
 var listed sync.Map
 
-// list are the packages of the job that have tests, in the order of the patterns.
+// list returns the packages of the job that have tests, in the order of the patterns.
 func (j job) list(ctx context.Context) ([]string, error) {
 	key := j.module + " " + strings.Join(j.packages, " ")
 	if list, ok := listed.Load(key); ok {
@@ -224,7 +224,7 @@ func (j job) arguments(packages []string, cover *coverage) []string {
 	return args
 }
 
-// environment is what go test runs in. Only the race detector needs cgo; what is compiled in the same way is compiled once.
+// environment returns the environment of go test. Only the race detector needs cgo. Equal settings let jobs share compiled packages.
 func (j job) environment() []string {
 	env := os.Environ()
 	if j.racing() {
@@ -233,7 +233,7 @@ func (j job) environment() []string {
 		env = append(env, "CGO_ENABLED=0")
 	}
 	if os.Getenv("GOGC") == "" {
-		env = append(env, "GOGC=300") // compilers, tests and API servers spend much of their time collecting garbage, and there is memory
+		env = append(env, "GOGC=300") // compilers, tests and API servers spend much of their time on garbage collection, and memory is available
 	}
 	return append(env, j.env...)
 }
@@ -250,7 +250,7 @@ var compilesC = sync.OnceValue(func() bool {
 	return err == nil
 })
 
-// label names a package of the job in lines and in the list of times.
+// label names a package of the job in output lines and in the list of times.
 func (j job) label(pkg string) string {
 	name := strings.TrimPrefix(pkg, modulePath+"/")
 	if j.how != "" {
@@ -259,7 +259,7 @@ func (j job) label(pkg string) string {
 	return name
 }
 
-// again is the command that plays a test of the job once more, all of its package's if test is "".
+// again returns the command that repeats a test of the job; test "" means all tests of the package.
 func (j job) again(pkg, test string) string {
 	words := slices.Clone(j.env)
 	if j.racing() {

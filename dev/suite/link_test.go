@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Each relative link of a page leads to a file of the tree, and to a heading of it if the link has an anchor.
+// Each relative link of a page leads to a file of the tree. If the link has an anchor, the file has the heading.
 func TestEveryLinkOfThePagesHasATarget(t *testing.T) {
 	t.Chdir("../..")
 	out, err := exec.CommandContext(t.Context(), "git", "ls-files", "*.md").Output()

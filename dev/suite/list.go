@@ -70,7 +70,7 @@ func list(out io.Writer) error {
 	return table.Flush()
 }
 
-// plays reports whether a stage of the plan plays the test, or subtests of it.
+// plays reports whether a stage of the plan runs the test, or subtests of it.
 func (p plan) plays(f testFunc) bool {
 	return slices.ContainsFunc(p.stages, func(s stage) bool {
 		return slices.ContainsFunc(s.jobs, func(j job) bool { return j.plays(f) })
@@ -91,7 +91,7 @@ func (j job) plays(f testFunc) bool {
 	return has && (j.run == "" || selects(j.run, f.name, true)) && (j.skip == "" || !selects(j.skip, f.name, false))
 }
 
-// matchesPackage reports whether a pattern of go test, from the root of the repository, has a package.
+// matchesPackage reports whether a pattern of go test, relative to the root of the repository, matches a package.
 func matchesPackage(pattern, pkg string) bool {
 	if parent, is := strings.CutSuffix(pattern, "..."); is {
 		return parent == "" || pkg+"/" == parent || strings.HasPrefix(pkg, parent)
@@ -99,8 +99,7 @@ func matchesPackage(pattern, pkg string) bool {
 	return pattern == pkg
 }
 
-// selects reports whether a pattern of -run or -skip selects a test function. A part that names subtests selects the function only if partly
-// is set.
+// selects reports whether a pattern of -run or -skip selects a test function. A part that names subtests selects the function only if partly is set.
 func selects(pattern, name string, partly bool) bool {
 	return slices.ContainsFunc(alternatives(pattern), func(one string) bool {
 		test, _, sub := strings.Cut(one, "/")

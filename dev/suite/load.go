@@ -13,14 +13,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// loads are the ways to take the machine away from the tests, by name.
+// loads are the ways to load the machine during tests, by name.
 var loads = map[string]func(dir string) error{
 	"cpu":    spin,
 	"memory": fill,
 	"disk":   flush,
 }
 
-// loadCommand is what `suite flaky` starts beside the tests. It ends with its standard input, and so with the process that started it.
+// loadCommand is the process that `suite flaky` starts in parallel to the tests. It ends with its standard input, and so with its parent.
 func loadCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "load KIND DIR", Hidden: true, Args: cobra.ExactArgs(2),
@@ -38,17 +38,17 @@ func loadCommand() *cobra.Command {
 	}
 }
 
-// spin takes one core, as far as the scheduler gives it.
+// spin uses one core, as far as the scheduler allows.
 func spin(string) error {
 	//lint:ignore SA5002 to spin is what it is for
 	for {
 	}
 }
 
-// filled is how much memory one load holds, in bytes.
+// filled is the memory of one load, in bytes.
 const filled = 1 << 30
 
-// fill holds memory and touches all of it again and again, so that none of it can be paged out.
+// fill allocates memory and touches all of it repeatedly, so that the kernel cannot page it out.
 func fill(string) error {
 	debug.SetGCPercent(-1)
 	held := make([]byte, filled)
@@ -60,10 +60,10 @@ func fill(string) error {
 	}
 }
 
-// flushed is how much is written to disk before each flush, in bytes.
+// flushed is the amount written to disk before each flush, in bytes.
 const flushed = 16 << 20
 
-// flush writes a file and waits until it is on disk, again and again, so that others wait for the disk as well.
+// flush writes a file and waits until it is on disk, repeatedly, so that other processes wait for the disk too.
 func flush(dir string) error {
 	file, err := os.Create(filepath.Join(dir, fmt.Sprintf("load-%d", os.Getpid())))
 	if err != nil {
@@ -83,7 +83,7 @@ func flush(dir string) error {
 	}
 }
 
-// startLoad starts so many processes of a load; stop ends them and waits.
+// startLoad starts count processes of a load; stop ends them and waits.
 func startLoad(ctx context.Context, kind, dir string, count int) (stop func(), err error) {
 	self, err := os.Executable()
 	if err != nil {

@@ -1,8 +1,8 @@
-// Suite plays the tests of the project. `suite test` plays what a contributor needs to trust a change, `suite verify` all the rest, `suite
-// list` tells how many tests each of the two plays, and `suite flaky` plays packages again and again on a machine that is kept busy.
+// Suite runs the tests of the project. `suite test` runs the tests that a contributor needs to trust a change, and `suite verify` runs all others. `suite list`
+// prints the number of tests of both, and `suite flaky` runs packages repeatedly on a busy machine.
 //
-// It prints one line for each package, and of a test that fails its own output and the command to see it again. Its one invariant: each test of
-// the tree is played by `suite test` or `suite verify`; TestEveryTestIsPlayed holds it.
+// It prints one line for each package, and for each failed test its output and the command to repeat it. Its one invariant: `suite test` or `suite verify` runs
+// each test of the tree; TestEveryTestIsPlayed checks this.
 package main
 
 import (
@@ -40,7 +40,7 @@ func command() *cobra.Command {
 	return root
 }
 
-// wholeFlag names the stage of [wholes] to play.
+// wholeFlag names the stage of [wholes] to run.
 const wholeFlag = "whole"
 
 // options are the flags of `suite test` and `suite verify`.

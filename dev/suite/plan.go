@@ -18,27 +18,27 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// errRed says that a test failed. What failed is printed by then.
+// errRed means that a test failed. The failures have been printed.
 var errRed = errors.New("a test failed")
 
-// plan is what a command plays: stages, one after the other.
+// plan holds the stages of a command, in sequence.
 type plan struct {
 	command string
 	stages  []stage
 }
 
-// stage is jobs that run side by side, after what they need is built.
+// stage holds jobs that run in parallel, after the builds.
 type stage struct {
 	name string
-	// builds are commands that run one after the other. One whose name begins with "-" may fail: the tests that need it say what they skip.
+	// builds are commands in sequence. A command with a leading "-" may fail: the tests that need it report that they skip.
 	builds []string
 	jobs   []job
-	// abreast is how many jobs run at a time, 1 if it is 0.
+	// abreast is the number of jobs in parallel; 0 means 1.
 	abreast int
 }
 
-// play plays the stages and prints what it sees. A red test ends none of them: a reader sees all that fails in one run. The error is
-// errRed when a test failed, and another one when a stage could not be played.
+// play runs the stages and prints their results. A failed test stops no stage, so that one run shows all failures. The error is errRed when a test failed, and
+// another one when a stage could not run.
 func (p plan) play(ctx context.Context, out io.Writer, o options) error {
 	names := namesOf(p.stages)
 	for _, name := range o.stages {
@@ -102,7 +102,7 @@ func (s stage) play(ctx context.Context, r *report) error {
 	return err
 }
 
-// longestFirst are the jobs by the times that are expected of them, so that none of the long ones runs alone in the end.
+// longestFirst sorts the jobs by their expected times, so that no long job runs alone at the end.
 func (s stage) longestFirst(expected times, command string) []job {
 	lasts := func(j job) (sum time.Duration) {
 		for _, pkg := range j.packages {
@@ -122,7 +122,7 @@ func build(ctx context.Context, out io.Writer, command string) error {
 	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }
 	shown := &progress{out: out}
 	c.Stdout, c.Stderr = shown, shown
-	// A compiler is over before it has to collect garbage; the linker keeps within the limit.
+	// A compiler ends before it needs garbage collection; the linker stays below the limit.
 	c.Env = append(os.Environ(), "GOGC=off", "GOMEMLIMIT=4GiB")
 	err := c.Run()
 	if err != nil && optional && ctx.Err() == nil {
@@ -135,7 +135,7 @@ func build(ctx context.Context, out io.Writer, command string) error {
 	return nil
 }
 
-// progress passes lines on, without those that name each module that is downloaded: there are hundreds.
+// progress forwards lines, except for the hundreds of lines that name a downloaded module.
 type progress struct {
 	out  io.Writer
 	rest []byte

@@ -8,18 +8,18 @@ import (
 	"strings"
 )
 
-// promisesFile lists what the pages promise to users and the tests that show it. `suite test` plays each of these tests.
+// promisesFile lists the promises of the pages to users, and the tests for them. `suite test` runs each of these tests.
 const promisesFile = "docs/testing.md"
 
 // promise is one row of the table.
 type promise struct {
 	text string
-	// section is the link to where it is promised, relative to docs/, with an anchor unless it is the beginning of a page.
+	// section is the link to the promise, relative to docs/. It has an anchor unless the promise is at the beginning of the page.
 	section string
 	tests   []named
 }
 
-// named is a test by its package and its name, with that of a subtest behind a slash if that one alone is meant.
+// named is a test by its package and its name. A slash and the name of a subtest select only this subtest.
 type named struct{ pkg, test string }
 
 var (
@@ -58,7 +58,7 @@ func readPromises() ([]promise, error) {
 	return list, nil
 }
 
-// promised are the tests of a package that promises name, sorted.
+// promised returns the tests of a package in the table of promises, sorted.
 func promised(list []promise, pkg string) (tests []string) {
 	for _, p := range list {
 		for _, t := range p.tests {
@@ -69,14 +69,14 @@ func promised(list []promise, pkg string) (tests []string) {
 	}
 	slices.Sort(tests)
 	tests = slices.Compact(tests)
-	// A subtest is among those of its test.
+	// A test includes its subtests.
 	return slices.DeleteFunc(tests, func(name string) bool {
 		test, _, sub := strings.Cut(name, "/")
 		return sub && slices.Contains(tests, test)
 	})
 }
 
-// exactly is the pattern of go test -run that selects a test, or one subtest of it, and no other.
+// exactly returns the pattern of go test -run that selects only the given test or subtest.
 func exactly(test string) string {
 	parts := strings.Split(test, "/")
 	for i, part := range parts {
@@ -85,7 +85,7 @@ func exactly(test string) string {
 	return strings.Join(parts, "/")
 }
 
-// anyOf is the pattern that selects several tests.
+// anyOf returns the pattern that selects several tests.
 func anyOf(tests []string) string {
 	patterns := make([]string, len(tests))
 	for i, test := range tests {

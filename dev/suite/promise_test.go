@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Each test of the tree is played by one of the two commands, or it would never be.
+// One of the two commands runs each test of the tree.
 func TestEveryTestIsPlayed(t *testing.T) {
 	t.Chdir("../..")
 	quick, rest := mustPlan(t, "test"), mustPlan(t, "verify")
@@ -71,7 +71,7 @@ func TestEveryPromiseNamesTestsThatMakeTestPlays(t *testing.T) {
 	}
 }
 
-// Each section of the pages has a row in the table, or is listed as one without a promise.
+// Each section of the pages has a row in the table, or is in the list of sections without a promise.
 func TestEverySectionOfThePagesHasAPromise(t *testing.T) {
 	t.Chdir("../..")
 	list, err := readPromises()
@@ -101,7 +101,7 @@ func TestEverySectionOfThePagesHasAPromise(t *testing.T) {
 	}
 }
 
-// unpromised are the links of the list of sections without a promise.
+// unpromised returns the links of the list of sections without a promise.
 func unpromised(t *testing.T) (links []string) {
 	t.Helper()
 	text, err := os.ReadFile(promisesFile)
@@ -118,10 +118,10 @@ func unpromised(t *testing.T) (links []string) {
 	return links
 }
 
-// aside are pages that promise nothing to users: how it is tested, what was measured, and a table that a test writes.
+// aside are pages without promises to users: the test plan, the measurements, and a table that a test writes.
 var aside = []string{"docs/testing.md", "docs/benchmarks.md", "docs/test-matrix.md"}
 
-// sections are the links, relative to docs/, to all headings of the second and third level.
+// sections returns the links, relative to docs/, to all headings of the second and third level.
 func sections(t *testing.T) (links []string) {
 	t.Helper()
 	pages, err := filepath.Glob("docs/*.md")
@@ -147,7 +147,7 @@ func sections(t *testing.T) (links []string) {
 	return links
 }
 
-// anchors are those that GitHub gives the headings of a page: lower case, without punctuation, spaces as hyphens.
+// anchors returns GitHub's anchors for the headings of a page: lower case, without punctuation, spaces as hyphens.
 func anchors(text string) (list []string) {
 	dropped := regexp.MustCompile(`[^\p{L}\p{N}\-_ ]`)
 	code := false

@@ -10,10 +10,10 @@ import (
 	"gotest.tools/gotestsum/testjson"
 )
 
-// modulePath is the main module. Those in directories of the tree have its path and their directory as theirs.
+// modulePath is the path of the main module. A nested module has this path and its directory as its path.
 const modulePath = "sluice.dev/sluice"
 
-// report prints what is played. Its methods may be called from several goroutines.
+// report prints the progress. Its methods are safe for concurrent use.
 type report struct {
 	out      io.Writer
 	command  string
@@ -59,7 +59,7 @@ func (r *report) take(stage, label string, took time.Duration) {
 	r.took[timed{r.command, stage, label}] = took
 }
 
-// expects tells the time that a stage or a package is known to take, "" if that is not known.
+// expects returns the expected time of a stage or a package, "" if it is unknown.
 func (r *report) expects(stage, label string) string {
 	usual, known := r.expected[timed{r.command, stage, label}]
 	if !known {
@@ -70,8 +70,8 @@ func (r *report) expects(stage, label string) string {
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%d s", int(d.Round(time.Second).Seconds())) }
 
-// over prints the line of a package that is over, and of each test that failed its output and the command to see it again. Of a package
-// without such a test it prints how its process has died.
+// over prints the line of a package that has ended. For each failed test it prints the output and the command to repeat it. For a package without a failed test
+// it prints how the process died.
 func (r stageReport) over(j job, pkg string, all *testjson.Execution, c *crash) (red bool) {
 	p := all.Package(pkg)
 	r.mu.Lock()
@@ -101,7 +101,7 @@ func (r stageReport) over(j job, pkg string, all *testjson.Execution, c *crash) 
 	return verdict == "FAIL" && len(failed) > 0
 }
 
-// failures are the tests that failed and have no subtest that did; a test without a name stands for the package itself.
+// failures returns the failed tests without failed subtests; a test without a name stands for the package itself.
 func failures(pkg string, p *testjson.Package) []testjson.TestCase {
 	failed := testjson.FilterFailedUnique(p.Failed)
 	if p.TestMainFailed() {
@@ -110,7 +110,7 @@ func failures(pkg string, p *testjson.Package) []testjson.TestCase {
 	return failed
 }
 
-// outputOf is what a test said, without the lines that only say that it runs.
+// outputOf returns the output of a test, without the lines that only report its start.
 func outputOf(p *testjson.Package, test testjson.TestCase) string {
 	var b strings.Builder
 	for _, line := range p.OutputLines(test) {
@@ -123,7 +123,7 @@ func outputOf(p *testjson.Package, test testjson.TestCase) string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// broken prints what go test said of a job that failed with no test, such as one that does not compile.
+// broken prints the output of go test for a job without a failed test, for example a compile error.
 func (r stageReport) broken(j job, packages, said []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -143,7 +143,7 @@ func (r *report) sum(took time.Duration) {
 	fmt.Fprintf(r.out, "%d passed, %d failed, %d skipped\n", r.passed, r.failed, r.skipped)
 }
 
-// record writes what this run took as what is expected from now on. Stages that were not played keep their times.
+// record stores the times of this run as the expected times. Stages that did not run keep their times.
 func (r *report) record() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -9,38 +9,38 @@ import (
 )
 
 var (
-	// units are the packages whose tests `suite test` plays whole. Some bring a control plane of their own; the longest are first.
+	// units are the packages whose tests `suite test` runs completely. Some start their own control plane; the longest are first.
 	units = []string{"./cmd/sluice", "./pkg/kube", "./pkg/executor", "./pkg/watcher", "./pkg/queue", "./pkg/...", "./cmd/...", "./deploy/...", "./lua_configuration/...", "./dev/...", "-./dev/bench", "-./dev/demo"}
 
-	// limits are tests of what scripts take of memory and CPU, with the garbage collector as users have it.
+	// limits are tests of the memory and CPU that scripts use, with the default garbage collection of users.
 	limits = []string{"TestHostileScriptsKeepTheLimits", "TestCallOfTheVirtualServiceScriptIsCheap"}
 
-	// concurrent are the packages that start goroutines or share memory between them, which the race detector watches; clients are those that do
-	// so in a command of a user: the race detector watches their tests without a control plane. TestWhatRunsAtOnceIsRaced fails for a package in neither.
+	// concurrent are the packages that start goroutines or share memory between them. They run with the race detector. clients are such packages in commands
+	// for users; the race detector runs their tests without a control plane. TestWhatRunsAtOnceIsRaced fails for a package in neither list.
 	concurrent = []string{
 		"./pkg/kube/...", "./pkg/executor", "./pkg/watcher", "./pkg/receiver/...", "./pkg/webhook", "./pkg/certwatch", "./pkg/queue/...", "./pkg/analyzer", "./pkg/script", "./pkg/analysis", "./pkg/metric",
 		"./pkg/health", "./pkg/preflight", "./cmd/internal/component", "./cmd/internal/view", "./dev/demo/app", "./dev/demo/load", "./dev/demo/router",
 	}
 	clients = []string{"./cmd/sluice", "./pkg/simulate"}
 
-	// scenarios are packages on a real control plane. `suite test` plays the tests of theirs that promises name, and `suite verify` all others.
+	// scenarios are packages on a real control plane. `suite test` runs their tests in the table of promises, and `suite verify` all others.
 	scenarios = []string{
 		"test/scenario", "test/workload", "test/gateway", "test/analysis", "test/hold", "test/kruise", "test/validate", "test/deploy", "test/prometheus",
 		"test/controlplane", "test/world", "test/luacompat", "test/webhookmode", "test/kill", "dev/bench", "dev/demo",
 	}
 
-	// validators are modules with the code of publishers of gateways, which reads objects as the gateway does.
+	// validators are modules with the code of gateway vendors, which reads objects as the gateway does.
 	validators = []string{"test/validators/apisix", "test/validators/istio", "test/validators/kuma", "test/validators/traefik"}
 
-	// readers are modules with the code of those who read a file of ours.
+	// readers are modules with the code of programs that read a file of Sluice.
 	readers = []string{"test/compose", "test/monitoring"}
 )
 
-// sideBySide is how many tests of a package on a control plane run at once. They mostly wait, but each write of theirs costs the API server, which gives
-// up on a large one after half a minute.
+// sideBySide is the number of parallel tests of a package on a control plane. They mostly wait, but each of their writes loads the API server, which times out
+// a large write after half a minute.
 const sideBySide = 8
 
-// planOf is what a command plays.
+// planOf returns the plan of a command.
 func planOf(command string) (plan, error) {
 	list, err := readPromises()
 	if err != nil {
@@ -63,7 +63,7 @@ func testStages(list []promise) []stage {
 	}
 }
 
-// promisedJobs play the tests that promises name, of each package on a real control plane.
+// promisedJobs run the tests in the table of promises, of each package on a real control plane.
 func promisedJobs(list []promise) (jobs []job) {
 	for _, pkg := range scenarios {
 		if tests := promised(list, pkg); len(tests) > 0 {
@@ -77,7 +77,7 @@ func verifyStages(list []promise) []stage {
 	return []stage{
 		{name: "planes", builds: []string{"dev/cluster/build", "dev/prometheus/build", "dev/kruise/build", "dev/crds/build", "-dev/traefik/build", "-dev/nginx/build"}},
 		{name: "models", jobs: []job{{packages: []string{"./pkg/planner"}, run: "EveryReachableState", how: "whole", args: []string{"-rollout.acts=3", "-rollout.asked=200"},
-			// Most of the time of a million states would be the collecting of garbage.
+			// Garbage collection would take most of the time of a million states.
 			env: []string{"GOGC=off", "GOMEMLIMIT=6GiB"}}}},
 		{name: "race", jobs: []job{
 			{packages: concurrent, skip: anyOf(limits), race: true, abreast: runtime.NumCPU() + 1},
@@ -87,7 +87,7 @@ func verifyStages(list []promise) []stage {
 	}
 }
 
-// releaseJobs play all that promisedJobs leave out, and what only modules of their own can.
+// releaseJobs run all tests that promisedJobs omit, and the tests of nested modules.
 func releaseJobs(list []promise) []job {
 	jobs := []job{
 		{packages: []string{"./test/crash"}, parallel: 20},
@@ -102,7 +102,7 @@ func releaseJobs(list []promise) []job {
 	return append(jobs, moduleJobs(validators)...)
 }
 
-// moduleJobs play modules of their own. What they read of the tree outside is not known to the cache.
+// moduleJobs run nested modules. The cache does not know the files that they read outside of the module.
 func moduleJobs(modules []string) (jobs []job) {
 	for _, module := range modules {
 		jobs = append(jobs, job{module: module, packages: []string{"."}, uncached: true})
@@ -110,7 +110,7 @@ func moduleJobs(modules []string) (jobs []job) {
 	return jobs
 }
 
-// wholes are what `suite verify` plays a selection of, in full.
+// wholes are the complete stages from which `suite verify` runs a selection.
 func wholes() []stage {
 	return []stage{
 		{name: "live", builds: []string{"dev/cluster/build", "dev/crds/build", "-dev/traefik/build", "-dev/istio/build", "-dev/envoy/build", "-dev/nginx/build"},
@@ -130,7 +130,7 @@ func wholes() []stage {
 	}
 }
 
-// absolute is a path of the tree for a test binary, which runs in the directory of its package.
+// absolute returns a path of the tree for a test binary, which runs in the directory of its package.
 func absolute(path string) string {
 	dir, err := os.Getwd()
 	if err != nil {

@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// timesFile is where the expected times stand, one a line: command, stage, package and time, with tabs between them. The package is empty for
-// a whole stage, the stage for a whole command.
+// timesFile holds the expected times, one in each line: command, stage, package and time, separated by tabs. The package is empty for a whole stage, and the
+// stage for a whole command.
 const timesFile = "dev/suite/times.txt"
 
-// timed is what has a time.
+// timed identifies a time.
 type timed struct{ command, stage, label string }
 
 type times map[timed]time.Duration
 
-// readTimes reads the expected times. There are none before the first were recorded.
+// readTimes reads the expected times. It returns none before the first record.
 func readTimes() (times, error) {
 	text, err := os.ReadFile(timesFile)
 	if err != nil {
@@ -40,7 +40,7 @@ func readTimes() (times, error) {
 	return list, nil
 }
 
-// with are the times with those of a newer run. What the newer run played of a stage replaces all that was known of that stage.
+// with merges the times of a newer run. The times of a stage in the newer run replace all earlier times of that stage.
 func (t times) with(newer times) times {
 	all := maps.Clone(t)
 	maps.DeleteFunc(all, func(known timed, _ time.Duration) bool {

@@ -21,7 +21,7 @@ type testFunc struct {
 
 func (f testFunc) String() string { return f.pkg + " " + f.name }
 
-// testFuncs are all test functions below the working directory, sorted.
+// testFuncs returns all test functions below the working directory, sorted.
 func testFuncs() ([]testFunc, error) {
 	var list []testFunc
 	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
@@ -61,13 +61,13 @@ func testFuncsOf(path string) (list []testFunc, err error) {
 	return list, nil
 }
 
-// isTest reports whether go test takes a function for a test: what follows the prefix does not begin with a lower-case letter.
+// isTest reports whether go test treats a function as a test: the name after the prefix does not begin with a lower-case letter.
 func isTest(name, prefix string) bool {
 	rest, has := strings.CutPrefix(name, prefix)
 	return has && (rest == "" || !unicode.IsLower([]rune(rest)[0]))
 }
 
-// moduleOf is the directory of the module of a package, "" for the main one.
+// moduleOf returns the directory of the module of a package, "" for the main one.
 func moduleOf(pkg string) string {
 	for dir := pkg; dir != "."; dir = filepath.ToSlash(filepath.Dir(dir)) {
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
@@ -77,7 +77,7 @@ func moduleOf(pkg string) string {
 	return ""
 }
 
-// concurrentPackages are the packages below some directories that start goroutines or share memory between them, sorted.
+// concurrentPackages returns the packages below some directories that start goroutines or share memory between them, sorted.
 func concurrentPackages(dirs ...string) (list []string, err error) {
 	for _, dir := range dirs {
 		err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {

@@ -1,6 +1,5 @@
-// Command sluice-traefik is Traefik for tests on one machine: its Kubernetes providers, routers and proxy, out of its own Go module. It has
-// no certificates, metrics, plugins or dashboard. Its one invariant: a request is routed by the code that routes it in a Traefik that people
-// run, with the intervals that are its defaults.
+// Command sluice-traefik is Traefik for tests on one machine: its Kubernetes providers, routers and proxy, from its own Go module. It has no certificates,
+// metrics, plugins or dashboard. Its one invariant: a request is routed by the same code as in a released Traefik, with the default intervals.
 package main
 
 import (

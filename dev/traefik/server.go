@@ -25,10 +25,10 @@ import (
 	traefiktls "github.com/traefik/traefik/v3/pkg/tls"
 )
 
-// entryPoint is the one that there is; Gateways name it by its port.
+// entryPoint is the only entry point; Gateways refer to it by its port.
 const entryPoint = "web"
 
-// configure says what Traefik's own command line has where nothing is said.
+// configure returns the defaults of Traefik's own command line.
 func configure(opts options) (*static.Configuration, error) {
 	point := &static.EntryPoint{Address: opts.listen}
 	point.SetDefaults()
@@ -59,7 +59,7 @@ func configure(opts options) (*static.Configuration, error) {
 
 // run serves until ctx ends.
 func run(ctx context.Context, opts options) error {
-	// The providers find the API server by it, as they do outside of a cluster.
+	// The providers find the API server by this variable, as they do outside of a cluster.
 	if err := os.Setenv("KUBECONFIG", opts.kubeconfig); err != nil {
 		return err
 	}

@@ -19,30 +19,29 @@ import (
 	"sluice.dev/sluice/pkg/queue"
 )
 
-// DefaultWorkers is how many Rollouts an analyzer works on at once unless it is told otherwise: most of the time of one is spent
-// waiting for answers.
+// DefaultWorkers is the number of Rollouts that an analyzer measures in parallel by default. It is high because a worker mostly waits for answers.
 const DefaultWorkers = 64
 
-// Options say with what an analyzer works.
+// Options configure an analyzer.
 type Options struct {
 	// ClusterName is the name of the cluster in subjects and events.
 	ClusterName string
 	Kube        *kube.AnalysisClient
 	Queue       *queue.Queue
-	// Metrics asks the providers. Whoever made it closes it.
+	// Metrics sends queries to the providers. The caller that created it closes it.
 	Metrics *metric.Client
-	// Workers is the number of Rollouts worked on at once; 0 means DefaultWorkers.
+	// Workers is the number of Rollouts measured in parallel; 0 means DefaultWorkers.
 	Workers int
-	// ProblemRetry is how long an analyzer waits before it looks again at a run that it cannot measure; 0 means 30 s.
+	// ProblemRetry is the delay before the analyzer retries a run that it cannot measure; 0 means 30 s.
 	ProblemRetry time.Duration
-	// Clock is time.Now but in tests.
+	// Clock is time.Now except in tests.
 	Clock func() time.Time
 	// Logger may be nil.
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer
 }
 
-// kubeClient is what an analyzer does in the cluster, and store what it does in NATS. Tests put deaths in between.
+// kubeClient holds the requests of an analyzer to the cluster, and store its requests to NATS. Tests stop the analyzer between them.
 type kubeClient interface {
 	ObserveRuns(ctx context.Context, name types.NamespacedName, live bool) (*kube.AnalysisView, error)
 	WriteRuns(ctx context.Context, v *kube.AnalysisView, step, release *api.AnalysisRun) error
@@ -56,7 +55,7 @@ type store interface {
 	SaveSums(ctx context.Context, run string, data []byte, revision uint64) (uint64, error)
 }
 
-// Analyzer measures. Its method Handle is safe for concurrent use with different keys.
+// Analyzer measures metrics of releases. Its method Handle is safe for concurrent use with different keys.
 type Analyzer struct {
 	Options
 	kube        kubeClient
@@ -83,7 +82,7 @@ func New(o Options) *Analyzer {
 	return &Analyzer{Options: o, kube: o.Kube, store: o.Queue, selfMetrics: newSelfMetrics(o.Registerer, o.Clock)}
 }
 
-// Run takes work from the queue until ctx is done, then finishes what is under way.
+// Run takes work from the queue until ctx is done, then finishes the runs that have begun.
 func (a *Analyzer) Run(ctx context.Context) error {
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	again := newRequeuer(a)
@@ -100,10 +99,10 @@ func (a *Analyzer) Run(ctx context.Context) error {
 	})
 }
 
-// maxRounds bounds how often one run looks again because somebody else has written meanwhile.
+// maxRounds bounds the rounds of one run that begin again because another client wrote meanwhile.
 const maxRounds = 5
 
-// Handle measures what is due of one Rollout, shows what that says, and asks to be called again when more is due.
+// Handle makes the due measurements of one Rollout, writes their result into the status, and asks for another run when more is due.
 func (a *Analyzer) Handle(ctx context.Context, key queue.Key) (r queue.Result) {
 	defer func() { r.RetryAfter = apiclient.RetryAfter(r.Err) }()
 	name := types.NamespacedName{Namespace: key.Namespace, Name: key.Name}

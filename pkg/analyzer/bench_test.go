@@ -19,7 +19,7 @@ import (
 	"sluice.dev/sluice/test/natsdir"
 )
 
-// still is a cluster in which nothing changes but what is written.
+// still is a cluster in which only the analyzer changes objects.
 type still struct {
 	metrics []kube.AnalysisMetric
 	records map[string]*atomic.Pointer[api.AnalysisRun]
@@ -43,7 +43,7 @@ func (s *still) ReadSecret(context.Context, types.NamespacedName) (map[string][]
 }
 func (s *still) TrackView(*kube.AnalysisView) {}
 
-// BenchmarkHandle is one measurement of one of a thousand releases: everything but the watches, with the NATS server in this process.
+// BenchmarkHandle measures once for one of a thousand releases: everything except the watches, with the NATS server in this process.
 func BenchmarkHandle(b *testing.B) {
 	server, err := embedded.Start(embedded.Options{Dir: natsdir.ForTest(b)})
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"sluice.dev/sluice/pkg/kube"
 )
 
-// noon is when the traffic of tests changed last.
+// noon is the last traffic change of tests.
 func noon() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
 
 func micro(t time.Time) *metav1.MicroTime {
@@ -19,7 +19,7 @@ func micro(t time.Time) *metav1.MicroTime {
 	return &at
 }
 
-// aMetric takes three measurements, one every 30 seconds, none of which may fail.
+// aMetric takes three measurements, one every 30 seconds, and allows no failure.
 func aMetric(t testing.TB, name string, change ...func(*api.Metric)) kube.AnalysisMetric {
 	t.Helper()
 	d := api.Metric{
@@ -36,7 +36,7 @@ func aMetric(t testing.TB, name string, change ...func(*api.Metric)) kube.Analys
 	return kube.AnalysisMetric{Metric: m, Template: "AnalysisTemplate/rates", Digest: "d1"}
 }
 
-// aRun is a run of a step as the executor makes it.
+// aRun returns a run of a step as the executor writes it.
 func aRun(metrics ...kube.AnalysisMetric) kube.AnalysisRun {
 	return kube.AnalysisRun{Scope: kube.ScopeStep, Metrics: metrics, Record: &api.AnalysisRun{
 		Phase: api.AnalysisRunning, Message: "Nothing has been measured yet.", Epoch: 3, Step: 2, PauseSeq: 7,
@@ -44,14 +44,14 @@ func aRun(metrics ...kube.AnalysisMetric) kube.AnalysisRun {
 	}}
 }
 
-// aTask is a run that begins.
+// aTask returns a run without measurements.
 func aTask(metrics ...kube.AnalysisMetric) *task {
 	t := &task{uid: "6f1c", run: aRun(metrics...)}
 	t.loadStates(nil, 0)
 	return t
 }
 
-// measure counts outcomes of a metric, one an interval.
+// outcomes counts outcomes of a metric, one for each interval.
 func (t *task) outcomes(metric int, outcomes ...analysis.Outcome) *task {
 	for _, o := range outcomes {
 		spec, state := t.run.Metrics[metric].Metric, t.states[metric]
@@ -61,7 +61,7 @@ func (t *task) outcomes(metric int, outcomes ...analysis.Outcome) *task {
 	return t
 }
 
-// isShown makes what is shown what the status has.
+// isShown copies the shown verdict into the status.
 func (t *task) isShown(now time.Time) *task {
 	shown, _ := t.nextStatus(now)
 	t.run.Record, t.sumsLost, t.counted = &shown, false, nil

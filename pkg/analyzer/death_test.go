@@ -17,7 +17,7 @@ import (
 
 var errKilled = errors.New("the process was killed")
 
-// mortal dies right after something was done.
+// mortal stops the analyzer right after a request.
 type mortal struct {
 	analyzer.Store
 	after string
@@ -52,7 +52,7 @@ func (m mortalKube) WriteRuns(ctx context.Context, v *kube.AnalysisView, step, r
 	return err
 }
 
-// Every second look at the release is by an analyzer that dies at a place, and the verdict is the one that nobody's death gives.
+// An analyzer that dies at some point makes every second run of the release. The verdict equals the verdict without deaths.
 func TestADeathAnywhereChangesNoVerdict(t *testing.T) {
 	t.Parallel()
 	const count = 4
@@ -91,7 +91,7 @@ func TestADeathAnywhereChangesNoVerdict(t *testing.T) {
 	}
 }
 
-// unanswered is how many measurements Prometheus did not answer, on a busy machine. They are told of and decide nothing.
+// unanswered returns the number of measurements that Prometheus did not answer, on a busy machine. They are reported and decide nothing.
 func unanswered(m api.MetricStatus) int { return int(m.Errors + m.NoData) }
 
 func TestTwoAnalyzersCountNoMeasurementTwice(t *testing.T) {
@@ -120,7 +120,7 @@ func TestTwoAnalyzersCountNoMeasurementTwice(t *testing.T) {
 	}
 }
 
-// slow has the world change between the look and the write.
+// slow changes the cluster between the observation and the write.
 type slow struct {
 	analyzer.Kube
 	meanwhile func()

@@ -1,7 +1,7 @@
-// Package analyzer measures metrics for releases: it takes one Rollout at a time from the queue, asks providers what is due, folds the
-// answers into the sums of each run of analysis, and shows in the status of the Rollout what they say. It decides nothing about a
-// release, which executors do by what it shows, and keeps nothing between runs that a run relies on.
+// Package analyzer measures metrics for releases. It takes one Rollout at a time from the queue and sends the due queries to the providers. It adds the answers
+// to the sums of each run of analysis, and writes their verdict into the status of the Rollout. It decides nothing about a release, because the executor does
+// that with the status, and no run relies on memory of an earlier run.
 //
-// Invariant: what is shown is a function of the stored sums alone, sums are stored before they are shown, and a measurement is
-// counted in them once at most.
+// Invariant: the shown verdict is a function of the stored sums alone. The analyzer stores sums before it shows them. A measurement counts in them at most
+// once.
 package analyzer

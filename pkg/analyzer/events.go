@@ -10,7 +10,7 @@ import (
 	"sluice.dev/sluice/pkg/kube"
 )
 
-// eventAnalysis says which run an event is about.
+// eventAnalysis describes the analysis run of an event.
 func (a *Analyzer) eventAnalysis(v *kube.AnalysisView, t *task) event.Analysis {
 	r, run := v.Rollout, t.run.Record
 	about := event.Analysis{
@@ -28,7 +28,7 @@ func (a *Analyzer) eventAnalysis(v *kube.AnalysisView, t *task) event.Analysis {
 	return about
 }
 
-// measuredEvent tells of a measurement as it counted.
+// measuredEvent reports a measurement as it counted.
 func (a *Analyzer) measuredEvent(v *kube.AnalysisView, t *task, c countedMeasurement) (event.Event, error) {
 	m, got := c.metric, c.verdict.Measured
 	data := event.Measured{
@@ -57,10 +57,10 @@ func (a *Analyzer) measuredEvent(v *kube.AnalysisView, t *task, c countedMeasure
 	return event.NewMeasured(data, m.Digest, got.At)
 }
 
-// isFinite: JSON knows no other numbers.
+// isFinite reports whether JSON can encode v.
 func isFinite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// verdictEvent tells of what is about to be shown.
+// verdictEvent reports the verdict that the analyzer is about to write into the status.
 func (a *Analyzer) verdictEvent(v *kube.AnalysisView, t *task, shown api.AnalysisRun) (event.Event, error) {
 	data := event.Verdict{Analysis: a.eventAnalysis(v, t), From: string(t.run.Record.Phase), To: string(shown.Phase), Message: shown.Message, Metrics: []event.VerdictMetric{}}
 	var newest time.Time

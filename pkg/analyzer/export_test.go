@@ -2,13 +2,13 @@ package analyzer
 
 import "time"
 
-// Kube and Store are what tests put deaths between.
+// Kube and Store are the interfaces that tests wrap to stop the analyzer.
 type (
 	Kube  = kubeClient
 	Store = store
 )
 
-// Through puts something between an analyzer and what it does.
+// Through wraps the requests of an analyzer to the cluster and to NATS.
 func (a *Analyzer) Through(k func(Kube) Kube, s func(Store) Store) {
 	if k != nil {
 		a.kube = k(a.kube)

@@ -29,14 +29,14 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// shared is the cluster of all tests of the package, in which no watcher and no executor runs.
+// shared is the cluster of all tests of the package, without watcher and executor.
 var shared struct {
 	once  sync.Once
 	world *world.World
 	err   error
 	dir   string
-	// measuring starts the analyzer of all tests that have one run. All that run in one cluster take each other's work, and one that ends
-	// watches no more for what it has found missing.
+	// measuring starts the analyzer of all tests that need a running one. All analyzers in one cluster take each other's work. An analyzer that stops no longer
+	// watches the objects that it found missing.
 	measuring sync.Once
 	stop      func()
 }
@@ -72,8 +72,8 @@ func theWorld(t testing.TB) *world.World {
 	return shared.world
 }
 
-// app is an HTTP exporter with one gauge, success. It sets the timestamps of its samples: Prometheus ends a series without timestamps when a scrape
-// times out, as scrapes do on a busy machine.
+// app is an HTTP exporter with one gauge, success. It sets the timestamps of its samples. Prometheus ends a series without timestamps when a scrape times out,
+// as scrapes do on a busy machine.
 type app struct {
 	address string
 	success atomic.Value
@@ -91,7 +91,7 @@ func startApp(t testing.TB) *app {
 	return a
 }
 
-// release is a Rollout whose step is measured, in a namespace of its own, and what it is measured by.
+// release is a Rollout with a measured step, in its own namespace, with its app and its provider.
 type release struct {
 	*world.World
 	t          testing.TB
@@ -99,7 +99,7 @@ type release struct {
 	app        *app
 	prometheus *prometheus.Server
 	queue      *queue.Queue
-	// now is the clock of analyzers that are driven by hand.
+	// now is the clock of analyzers that the test drives.
 	now atomic.Pointer[time.Time]
 }
 
@@ -132,7 +132,7 @@ spec:
           args: [{name: prometheus, value: "ADDRESS"}]
 `
 
-// aRelease is measured count times.
+// aRelease returns a release that is measured count times.
 func aRelease(t testing.TB, count int) *release {
 	t.Helper()
 	w := theWorld(t)
@@ -147,7 +147,7 @@ func aRelease(t testing.TB, count int) *release {
 	}
 	t.Cleanup(r.queue.Close)
 	r.apply(count)
-	now := time.Now().Add(10 * time.Second) // what is scraped meanwhile is in the past
+	now := time.Now().Add(10 * time.Second) // all samples scraped meanwhile are in the past
 	r.now.Store(&now)
 	r.analysed(func(run *api.AnalysisRun) {})
 	return r
@@ -171,7 +171,7 @@ func (r *release) apply(count int) {
 	r.Apply(r.t, r.namespace, text)
 }
 
-// analysed writes into the status what an executor does when a step is to be measured.
+// analysed writes into the status what an executor writes when it starts the analysis of a step.
 func (r *release) analysed(change func(*api.AnalysisRun)) {
 	r.t.Helper()
 	begun := metav1.NewMicroTime(time.Now())
@@ -216,7 +216,7 @@ func (r *release) status(change func(*api.RolloutStatus)) {
 	}
 }
 
-// run is the run as the status has it.
+// run returns the run of the status.
 func (r *release) run() *api.AnalysisRun {
 	r.t.Helper()
 	u := r.Object(r.t, r.namespace, "rollout", "shop")
@@ -239,7 +239,7 @@ func (r *release) hosts() string {
 	return host
 }
 
-// analyzer is one that is driven by hand, at the time of the release's clock.
+// analyzer returns an analyzer that the test drives, with the clock of the release.
 func (r *release) analyzer() *analyzer.Analyzer {
 	r.t.Helper()
 	a, err := r.NewAnalyzer(r.t.Context(), r.hosts())
@@ -257,8 +257,8 @@ func (r *release) later(to time.Time) { r.now.Store(&to) }
 // measured counts the events of measurements.
 func (r *release) measured() int { return distinct(r.events(event.TypeMeasured)) }
 
-// verdicts counts the events of verdicts. If Prometheus left a measurement of the metric unanswered, as it does on a busy machine, verdicts omits those
-// that hold the analysis and let it run again.
+// verdicts counts the events of verdicts. On a busy machine Prometheus may leave a measurement of the metric unanswered. Then verdicts omits the events that
+// hold the analysis and resume it.
 func (r *release) verdicts(m api.MetricStatus) int {
 	r.t.Helper()
 	all := r.events(event.TypeVerdict)
@@ -274,7 +274,7 @@ func (r *release) verdicts(m api.MetricStatus) int {
 	}))
 }
 
-// distinct counts events. It counts an event once that was stored twice.
+// distinct counts events. An event that NATS stored twice counts once.
 func distinct(events []event.Event) int {
 	ids := map[string]bool{}
 	for _, e := range events {
@@ -296,7 +296,7 @@ func (r *release) events(kind string) (list []event.Event) {
 	return list
 }
 
-// measurement is the last one of an outcome that was told of, without the time.
+// measurement returns the last reported measurement with an outcome, without the time.
 func (r *release) measurement(outcome string) event.Measured {
 	r.t.Helper()
 	var last event.Measured
@@ -313,7 +313,7 @@ func (r *release) measurement(outcome string) event.Measured {
 	return last
 }
 
-// about is what all measurements of the release say of it.
+// about returns the description of the analysis in all measurements of the release.
 func (r *release) about() event.Analysis {
 	return event.Analysis{Cluster: r.Name, Namespace: r.namespace, Name: "shop", Scope: "step", PauseSeq: 1,
 		Release: &event.Release{Epoch: 1}, Step: &event.Step{Index: 1, Of: 1, Replicas: "1"}}

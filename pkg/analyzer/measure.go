@@ -14,10 +14,10 @@ import (
 	"sluice.dev/sluice/pkg/metric"
 )
 
-// maxConcurrent bounds the measurements of one Rollout that are made side by side. The client bounds those of a namespace.
+// maxConcurrent bounds the parallel measurements of one Rollout. The client bounds the parallel queries of a namespace.
 const maxConcurrent = 16
 
-// madeMeasurement is a measurement as it comes in.
+// madeMeasurement is a new measurement of a metric of a task.
 type madeMeasurement struct {
 	task        *task
 	metric      int
@@ -25,8 +25,8 @@ type madeMeasurement struct {
 	reason      string
 }
 
-// measureDue makes the measurements that are due, all side by side, and counts each as it comes. One that decides that a run has failed is
-// not kept waiting by slow ones: those are made another time.
+// measureDue makes the due measurements in parallel, and counts each one as it arrives. When a measurement makes a run fail, measureDue does not wait for
+// slower ones; a later run makes those.
 func (a *Analyzer) measureDue(ctx context.Context, v *kube.AnalysisView, tasks []*task) error {
 	ctx, cancel := context.WithCancel(ctx)
 	answers, slots := make(chan madeMeasurement), make(chan struct{}, maxConcurrent)
@@ -55,7 +55,7 @@ func (a *Analyzer) measureDue(ctx context.Context, v *kube.AnalysisView, tasks [
 		case <-ctx.Done():
 			return ctx.Err()
 		case found := <-answers:
-			if ctx.Err() != nil { // it may have failed only because this run is to end
+			if ctx.Err() != nil { // the cancellation of this run may have caused the failure
 				return ctx.Err()
 			}
 			found.task.countMeasurement(found.metric, found.measurement, found.reason, a.Clock())
@@ -67,7 +67,7 @@ func (a *Analyzer) measureDue(ctx context.Context, v *kube.AnalysisView, tasks [
 	return nil
 }
 
-// makeMeasurement makes one measurement. Whatever goes wrong, also in our own code, is an outcome with a reason.
+// makeMeasurement makes one measurement. Each fault, including a panic of Sluice itself, becomes an outcome with a reason.
 func (a *Analyzer) makeMeasurement(ctx context.Context, v *kube.AnalysisView, m kube.AnalysisMetric, at time.Time) (found analysis.Measurement, reason string) {
 	defer func() {
 		if caught := recover(); caught != nil {
@@ -89,8 +89,8 @@ func (a *Analyzer) makeMeasurement(ctx context.Context, v *kube.AnalysisView, m 
 	return m.Measure(at, answers), ""
 }
 
-// runQueries asks all queries of a measurement side by side. The first error is that of the measurement; the other queries are left to end by
-// themselves, for one of them may be that by which a provider that was away is seen to answer again.
+// runQueries sends all queries of a measurement in parallel and returns the first error. The other queries continue to their end, because one of them may be
+// the query that detects that a provider answers again.
 func (a *Analyzer) runQueries(ctx context.Context, to metric.Request, q analysis.Queries) (answers analysis.Answers, err error) {
 	var running sync.WaitGroup
 	var once sync.Once

@@ -19,10 +19,10 @@ import (
 	"sluice.dev/sluice/pkg/metric"
 )
 
-// provider answers every query with the value that the query is, but for one that waits.
+// provider answers every query with the query as its value, except for a query that waits.
 type provider struct {
 	*httptest.Server
-	// waiting is told of each query that waits, and goes on when asked leaves.
+	// waiting receives each query that waits. Such a query ends with its request.
 	waiting chan string
 }
 
@@ -49,7 +49,7 @@ func (p *provider) asks(query string) func(*api.Metric) {
 	}
 }
 
-// vault is where Secrets are, or a fault.
+// vault holds Secrets, or a fault.
 type vault struct {
 	kubeClient
 	secret func() (map[string][]byte, error)
@@ -72,7 +72,7 @@ func anAnalyzer(t *testing.T) *Analyzer {
 
 func aView() *kube.AnalysisView { return &kube.AnalysisView{Rollout: &api.Rollout{}} }
 
-// outcomes are those of the measurements that were counted, by metric.
+// found returns the outcomes of the counted measurements, by metric.
 func (t *task) found() map[string]analysis.Outcome {
 	list := map[string]analysis.Outcome{}
 	for _, c := range t.counted {
@@ -107,7 +107,7 @@ func TestASlowMetricKeepsNoFailureWaiting(t *testing.T) {
 	}
 }
 
-// An analyzer that is told to stop has not found out anything about a release.
+// An analyzer that stops in a measurement learns nothing about a release.
 func TestAMeasurementThatIsCutShortDoesNotCount(t *testing.T) {
 	t.Parallel()
 	p, a := startProvider(t), anAnalyzer(t)

@@ -11,7 +11,7 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// selfMetrics are what an analyzer tells Prometheus about itself.
+// selfMetrics are the metrics of the analyzer itself.
 type selfMetrics struct {
 	measurements, verdicts *prometheus.CounterVec
 	late                   prometheus.Counter
@@ -20,11 +20,11 @@ type selfMetrics struct {
 
 	clock func() time.Time
 	mu    sync.Mutex
-	// until is by when each Rollout that is being measured here must have been looked at again; another process has it otherwise.
+	// until holds the time of the next run of each Rollout that this process measures, plus a grace. After that time another process has the Rollout.
 	until map[types.NamespacedName]time.Time
 }
 
-// trackGrace is how long after its time a Rollout that was not looked at here is taken for one of another process.
+// trackGrace is the delay after the planned run from which another process is assumed to measure the Rollout.
 const trackGrace = time.Minute
 
 func newSelfMetrics(r prometheus.Registerer, clock func() time.Time) *selfMetrics {
@@ -48,7 +48,7 @@ func newSelfMetrics(r prometheus.Registerer, clock func() time.Time) *selfMetric
 		}),
 	}
 	for _, outcome := range []analysis.Outcome{analysis.OutcomePass, analysis.OutcomeFail, analysis.OutcomeInconclusive, analysis.OutcomeNoData, analysis.OutcomeError} {
-		f.measurements.WithLabelValues(string(outcome)) // there from the start, so that a rate has a beginning
+		f.measurements.WithLabelValues(string(outcome)) // the counter exists from the start, so that a rate has a beginning
 	}
 	for _, phase := range []api.AnalysisPhase{api.AnalysisRunning, api.AnalysisPassing, api.AnalysisPassed, api.AnalysisWaiting, api.AnalysisInconclusive, api.AnalysisFailed} {
 		f.verdicts.WithLabelValues(string(phase))

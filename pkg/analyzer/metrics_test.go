@@ -11,7 +11,7 @@ import (
 	"sluice.dev/sluice/pkg/analysis"
 )
 
-// values are the sums of the counters and gauges of a registry by name; of a histogram, how many there were.
+// values returns the counters and gauges of a registry, summed by name; for a histogram, the number of its samples.
 func values(t *testing.T, r *prometheus.Registry) map[string]float64 {
 	t.Helper()
 	families, err := r.Gather()

@@ -10,7 +10,7 @@ import (
 	"sluice.dev/sluice/pkg/kube"
 )
 
-// reconcileOnce looks, measures, stores and shows, in this order. Wherever it ends, the next one goes on from what was stored.
+// reconcileOnce observes, measures, stores and writes the status, in this order. If it ends early, the next run continues from the stored sums.
 func (a *Analyzer) reconcileOnce(ctx context.Context, name types.NamespacedName, live bool) (wake time.Time, err error) {
 	v, err := a.observeRuns(ctx, name, live)
 	if err != nil {
@@ -41,7 +41,7 @@ func (a *Analyzer) reconcileOnce(ctx context.Context, name types.NamespacedName,
 	return wake, nil
 }
 
-// observeRuns asks the API server where the watch shows nothing to do: a hint may be here before what it is about.
+// observeRuns reads from the API server when the watch shows nothing to do: a hint may arrive before its change.
 func (a *Analyzer) observeRuns(ctx context.Context, name types.NamespacedName, live bool) (*kube.AnalysisView, error) {
 	v, err := a.kube.ObserveRuns(ctx, name, live)
 	if err != nil || live || len(v.Runs) > 0 {
@@ -50,7 +50,7 @@ func (a *Analyzer) observeRuns(ctx context.Context, name types.NamespacedName, l
 	return a.kube.ObserveRuns(ctx, name, true)
 }
 
-// loadTasks takes up each run where its stored sums are.
+// loadTasks loads the stored sums of each run.
 func (a *Analyzer) loadTasks(ctx context.Context, v *kube.AnalysisView) ([]*task, error) {
 	var list []*task
 	for _, run := range v.Runs {
@@ -65,7 +65,7 @@ func (a *Analyzer) loadTasks(ctx context.Context, v *kube.AnalysisView) ([]*task
 	return list, nil
 }
 
-// saveSums tells what was measured, and stores it.
+// saveSums publishes the events of the new measurements, and then stores the sums.
 func (a *Analyzer) saveSums(ctx context.Context, v *kube.AnalysisView, t *task) error {
 	if len(t.counted) == 0 {
 		return nil
@@ -92,7 +92,7 @@ func (a *Analyzer) saveSums(ctx context.Context, v *kube.AnalysisView, t *task) 
 	return nil
 }
 
-// writeStatus puts into the status what the sums say, if that is something new.
+// writeStatus writes the verdicts of the sums into the status, if they are worth a write.
 func (a *Analyzer) writeStatus(ctx context.Context, v *kube.AnalysisView, tasks []*task) error {
 	written := map[kube.Scope]*api.AnalysisRun{}
 	for _, t := range tasks {

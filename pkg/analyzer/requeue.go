@@ -9,8 +9,8 @@ import (
 	"sluice.dev/sluice/pkg/queue"
 )
 
-// requeuer has a Rollout looked at once more when the watch of this process shows it, or a template of it, otherwise than its last run here
-// saw it: a hint travels by another way, and can be here before the change that it is about.
+// requeuer runs a Rollout again when the watch shows a change of it, or of one of its templates, since its last run here. Hints and watch events travel on
+// separate paths, so a hint can arrive before its change.
 type requeuer struct {
 	*Analyzer
 	keys  chan queue.Key
@@ -21,7 +21,7 @@ func newRequeuer(a *Analyzer) *requeuer {
 	return &requeuer{Analyzer: a, keys: make(chan queue.Key), names: workqueue.NewTyped[types.NamespacedName]()}
 }
 
-// requeueChanged hands on names until they are shut down.
+// requeueChanged sends the keys of changed Rollouts to the queue until names is shut down.
 func (a *requeuer) requeueChanged(ctx context.Context) {
 	for {
 		name, shutdown := a.names.Get()

@@ -17,12 +17,12 @@ import (
 
 func replace(text, from, to string) string { return strings.ReplaceAll(text, from, to) }
 
-// says is the goal that a phase of the step's analysis is shown.
+// says is the goal that the analysis of the step shows a phase.
 func says(phase api.AnalysisPhase) world.Goal {
 	return func(r *api.Rollout) bool { return r.Status.Analysis.Step.Phase == phase }
 }
 
-// begins tells the analyzer of the release.
+// begins publishes a hint about the release to the analyzer.
 func (r *release) begins() {
 	r.t.Helper()
 	shared.measuring.Do(func() { shared.stop, shared.err = r.RunAnalyzer(context.Background(), r.hosts()) })
@@ -79,7 +79,7 @@ func TestABadCanaryFailsAtOnce(t *testing.T) {
 	}
 }
 
-// While a Prometheus is away nothing passes and nothing fails; when it is back, the release goes on by itself.
+// While Prometheus is away, the metric neither passes nor fails. When Prometheus is back, the release continues by itself.
 func TestWithoutAPrometheusTheReleaseIsHeld(t *testing.T) {
 	t.Parallel()
 	r := aRelease(t, 3)
@@ -98,7 +98,7 @@ func TestWithoutAPrometheusTheReleaseIsHeld(t *testing.T) {
 	if !strings.Contains(held.Message, "Waiting for an answer") || !strings.Contains(held.Message, "cannot be reached") {
 		t.Errorf("it says %q", held.Message)
 	}
-	// The analyzer may have measured for the same time with the address of before; NATS then keeps the event of that measurement alone.
+	// The analyzer may have measured for the same time with the earlier address; NATS then keeps only the event of that measurement.
 	told := r.measurement("error")
 	for end := time.Now().Add(10 * time.Minute); told.Outcome == "" && time.Now().Before(end); told = r.measurement("error") {
 		time.Sleep(50 * time.Millisecond)
@@ -113,7 +113,7 @@ func TestWithoutAPrometheusTheReleaseIsHeld(t *testing.T) {
 	}
 }
 
-// A template that does not exist holds, and its appearance alone is enough to go on.
+// A missing template holds the release. Its creation alone is enough for the release to continue.
 func TestAMissingTemplateHoldsUntilItIsThere(t *testing.T) {
 	t.Parallel()
 	r := aRelease(t, 3)
@@ -134,9 +134,9 @@ func TestLostSumsBeginAnew(t *testing.T) {
 	for range 3 {
 		r.handled(a)
 	}
-	// Another entry than that of this run stays as it is: other tests have theirs.
+	// The entry of another run stays unchanged, because other tests have their own entries.
 	r.analysed(func(run *api.AnalysisRun) {
-		run.PauseSeq = 2 // of which no sums are stored
+		run.PauseSeq = 2 // no sums are stored for this pause
 		run.Metrics = []api.MetricStatus{{Name: "success", Template: "AnalysisTemplate/success", Phase: api.MetricRunning, Passed: 3}}
 	})
 	r.handled(a)
@@ -150,7 +150,7 @@ func TestLostSumsBeginAnew(t *testing.T) {
 	}
 }
 
-// handled is one run, after which the clock stands where the next one is due.
+// handled makes one run, and then moves the clock to the time of the next run.
 func (r *release) handled(a interface {
 	Handle(context.Context, queue.Key) queue.Result
 }) queue.Result {
@@ -162,7 +162,7 @@ func (r *release) handled(a interface {
 	return result
 }
 
-// until handles the release until a phase is shown.
+// until handles the release until its status shows a phase.
 func (r *release) until(a interface {
 	Handle(context.Context, queue.Key) queue.Result
 }, phase api.AnalysisPhase) {

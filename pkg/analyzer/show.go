@@ -11,11 +11,10 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// renewal is how often a run is shown at least, though it says nothing new. Executors take one that is twice as old for one that
-// nobody measures.
+// renewal is the longest time between two writes of a run without news. Executors treat a run twice as old as a run that no analyzer measures.
 const renewal = 5 * time.Minute
 
-// renewalInterval is the renewal of this run: a metric that is measured once a day need not be shown every five minutes.
+// renewalInterval returns the renewal interval of this run. A metric that is measured once a day needs no write every five minutes.
 func (t *task) renewalInterval() time.Duration {
 	span := renewal
 	for _, m := range t.run.Metrics {
@@ -24,7 +23,7 @@ func (t *task) renewalInterval() time.Duration {
 	return span
 }
 
-// renewAt is when the run is to be shown again although it says nothing new.
+// renewAt returns the time at which the analyzer writes the run again without news.
 func (t *task) renewAt() time.Time {
 	if t.run.Record.RenewBy == nil {
 		return time.Time{}
@@ -32,8 +31,8 @@ func (t *task) renewAt() time.Time {
 	return t.run.Record.RenewBy.Add(-t.renewalInterval())
 }
 
-// nextStatus is what the status is to say of the run, and whether that is worth writing: thousands of runs that measure twice a minute would
-// else be hundreds of writes a second.
+// nextStatus returns the status of the run, and whether it is worth a write. Without that limit, thousands of runs that measure twice a minute would cause
+// hundreds of writes a second.
 func (t *task) nextStatus(now time.Time) (shown api.AnalysisRun, worth bool) {
 	before := t.run.Record
 	shown = *before.DeepCopy()
@@ -59,7 +58,7 @@ func (t *task) nextStatus(now time.Time) (shown api.AnalysisRun, worth bool) {
 	return shown, worth
 }
 
-// gateMessage says why all metrics together say what they say.
+// gateMessage explains the combined verdict of all metrics.
 func (t *task) gateMessage(gate analysis.Gate, decisive int) string {
 	if t.sumsLost && len(t.counted) == 0 {
 		return "The earlier measurements are lost. The analysis has begun again, and the release waits for it."
@@ -75,7 +74,7 @@ func (t *task) gateMessage(gate analysis.Gate, decisive int) string {
 	return message
 }
 
-// phasesDiffer reports whether a verdict has changed: of the run, or of a metric. One that is shown for the first time has none yet.
+// phasesDiffer reports whether the verdict of the run or of a metric has changed. The first phase of a new metric counts as a change unless it is Running.
 func phasesDiffer(before, after api.AnalysisRun) bool {
 	if before.Phase != after.Phase {
 		return true
@@ -92,8 +91,8 @@ func phasesDiffer(before, after api.AnalysisRun) bool {
 	return false
 }
 
-// metricsDiffer reports whether the status tells of other metrics, of one that was measured for the first time, or waits for something else. Times and numbers in messages are not
-// worth a write.
+// metricsDiffer reports whether the status has other metrics, a first measurement, or another reason to wait. Times and numbers in messages are not worth a
+// write.
 func metricsDiffer(before, after api.AnalysisRun) bool {
 	if len(before.Metrics) != len(after.Metrics) {
 		return true
@@ -104,11 +103,11 @@ func metricsDiffer(before, after api.AnalysisRun) bool {
 			return true
 		}
 	}
-	// Of the run, what is wrong with a template.
+	// Without metrics, the message of the run names the problem of a template.
 	return len(after.Metrics) == 0 && before.Message != after.Message
 }
 
-// waitReason is the beginning of the message of a metric that is held: for data, or for an answer.
+// waitReason returns the beginning of the message of a metric that waits for data or for an answer.
 func waitReason(m api.MetricStatus) string {
 	if m.Phase != api.MetricWaiting {
 		return ""

@@ -11,20 +11,20 @@ import (
 	"sluice.dev/sluice/pkg/kube"
 )
 
-// task is one run of analysis, taken up where its sums are. Nothing here asks or writes anything.
+// task is one run of analysis with its loaded sums. It sends no requests and writes nothing.
 type task struct {
 	uid string
 	run kube.AnalysisRun
-	// states are those of the run's metrics, in their order.
+	// states are the states of the run's metrics, in the order of the metrics.
 	states   []analysis.State
 	revision uint64
-	// sumsLost: the status tells of measurements that are in no sums.
+	// sumsLost: the status shows measurements that the stored sums lack.
 	sumsLost bool
-	// counted are the measurements that were made since the sums were read.
+	// counted holds the measurements since the sums were loaded.
 	counted []countedMeasurement
 }
 
-// countedMeasurement is a measurement that has changed the sums.
+// countedMeasurement is a measurement that changed the sums.
 type countedMeasurement struct {
 	metric  kube.AnalysisMetric
 	verdict analysis.Verdict
@@ -32,7 +32,7 @@ type countedMeasurement struct {
 	reason string
 }
 
-// sums are what is stored of a run: the states of its metrics, by [kube.AnalysisMetric.ID].
+// sums is the stored form of a run: the states of its metrics, by [kube.AnalysisMetric.ID].
 type sums struct {
 	Version int                        `json:"version"`
 	Metrics map[string]json.RawMessage `json:"metrics"`
@@ -40,7 +40,7 @@ type sums struct {
 
 const sumsVersion = 1
 
-// sumsKey names the stored sums.
+// sumsKey returns the key of the stored sums.
 func (t *task) sumsKey() string {
 	r := t.run.Record
 	return fmt.Sprintf("%s.%d.%d.%s", t.uid, r.Epoch, r.PauseSeq, t.run.Scope)
@@ -55,7 +55,7 @@ func (t *task) metricsDigest() string {
 	return fmt.Sprintf("%016x", hash.Sum64())
 }
 
-// loadStates reads stored sums; revision 0 is none. A metric that has none begins with the last change of the traffic.
+// loadStates decodes stored sums; revision 0 means that none are stored. A metric without a stored state begins at the last change of the traffic.
 func (t *task) loadStates(data []byte, revision uint64) {
 	t.revision = revision
 	var stored sums
@@ -77,7 +77,7 @@ func (t *task) loadStates(data []byte, revision uint64) {
 	t.sumsLost = known == 0 && len(stored.Metrics) == 0 && hasMeasured(t.run.Record)
 }
 
-// changedAt is when the traffic changed last.
+// changedAt returns the time of the last traffic change.
 func (t *task) changedAt() time.Time {
 	switch r := t.run.Record; {
 	case r.RoutedAt != nil:
@@ -109,13 +109,13 @@ func (t *task) encodeSums() ([]byte, error) {
 	return json.Marshal(stored)
 }
 
-// dueMeasurement is a measurement to be made for a time.
+// dueMeasurement is a due measurement of a metric, and its scheduled time.
 type dueMeasurement struct {
 	metric int
 	at     time.Time
 }
 
-// dueMeasurements are the measurements to be made now, and when the next one is; zero for never.
+// dueMeasurements returns the measurements that are due now, and the time of the next one; zero for never.
 func (t *task) dueMeasurements(now time.Time) (list []dueMeasurement, next time.Time) {
 	if t.isOver() {
 		return nil, time.Time{}
@@ -133,12 +133,12 @@ func (t *task) dueMeasurements(now time.Time) (list []dueMeasurement, next time.
 	return list, next
 }
 
-// scheduleSeed spreads metrics over their intervals. A metric that is edited keeps its times.
+// scheduleSeed spreads metrics over their intervals. An edited metric keeps its schedule.
 func (t *task) scheduleSeed(m kube.AnalysisMetric) string {
 	return t.uid + "/" + string(t.run.Scope) + "/" + m.Template + "/" + m.Name
 }
 
-// isOver reports whether nothing is left to measure: what has failed is not measured on, and what cannot be measured is not either.
+// isOver reports whether nothing is left to measure. A failed run, and a run with a problem, get no more measurements.
 func (t *task) isOver() bool {
 	if t.run.Problem != "" {
 		return true
@@ -164,7 +164,7 @@ func (t *task) combinedGate() (analysis.Gate, int) {
 	return analysis.CombineVerdicts(verdicts)
 }
 
-// countMeasurement takes in a measurement, and reports whether it counted.
+// countMeasurement adds a measurement to the sums, and reports whether it counted.
 func (t *task) countMeasurement(metric int, m analysis.Measurement, reason string, now time.Time) bool {
 	spec := t.run.Metrics[metric]
 	state, verdict := analysis.NextState(t.states[metric], m, spec.Metric, now)
@@ -179,7 +179,7 @@ func (t *task) countMeasurement(metric int, m analysis.Measurement, reason strin
 	return true
 }
 
-// nextWake is when the analyzer looks again: when a metric is due, and after problemRetry at a run that it cannot measure. Zero means never.
+// nextWake returns the time of the next run: when a metric is due, and after problemRetry for a run that the analyzer cannot measure. Zero means never.
 func nextWake(tasks []*task, now time.Time, problemRetry time.Duration) (at time.Time) {
 	for _, t := range tasks {
 		if t.run.Record.EndedAt != nil {
@@ -189,7 +189,7 @@ func nextWake(tasks []*task, now time.Time, problemRetry time.Duration) (at time
 		for _, d := range list { // it became due meanwhile
 			next = d.at
 		}
-		if t.run.Problem != "" { // most of what mends one is watched
+		if t.run.Problem != "" { // a watch reports most of the changes that fix a problem
 			next = now.Add(problemRetry)
 		}
 		for _, when := range []time.Time{next, t.renewAt()} {

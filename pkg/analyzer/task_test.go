@@ -136,7 +136,7 @@ func TestWhatBeginsAnew(t *testing.T) {
 	}
 }
 
-// NATS drops an event whose id it has stored. The measurement of an edited metric may be for a time that was measured before the edit.
+// NATS drops an event whose id it has stored. A measurement of an edited metric may have the same time as one before the edit.
 func TestWhatAnEditedMetricSaysIsAnotherEvent(t *testing.T) {
 	t.Parallel()
 	ids := map[string]bool{}
@@ -161,7 +161,7 @@ func TestWhatAnEditedMetricSaysIsAnotherEvent(t *testing.T) {
 	}
 }
 
-// What was measured before a change of the traffic stays, and what is measured after it sees none of the traffic before.
+// Measurements before a traffic change stay, and later measurements ignore the traffic before the change.
 func TestARunOfTheWholeReleaseGoesOnAfterTheTrafficChanged(t *testing.T) {
 	t.Parallel()
 	stored, err := aTask(aMetric(t, "a")).outcomes(0, pass, pass).encodeSums()

@@ -16,9 +16,9 @@ import (
 	"sluice.dev/sluice/pkg/queue"
 )
 
-// DecideApproval decides about one approval that came in from outside, and answers it. It is accepted once it is written in the status;
-// everything that is told about it is told after that. Called again with the same approval it gives the same answer, and changes
-// nothing: so a crash at any point is healed by asking again.
+// DecideApproval decides about one approval that a client sent, and answers it. An approval is accepted once the executor has written it into the status. The
+// executor publishes the answer and the hint after that. A second call with the same approval gives the same answer and changes nothing, so a client recovers
+// from a crash by a repeated request.
 func (e *Executor) DecideApproval(ctx context.Context, in queue.Approval) error {
 	d := e.openApproval(in)
 	for range MaxRounds {
@@ -33,7 +33,7 @@ func (e *Executor) DecideApproval(ctx context.Context, in queue.Approval) error 
 	return fmt.Errorf("decide about approval %s of %s: the Rollout changed %d times meanwhile", in.Event.ID(), in.Key, MaxRounds)
 }
 
-// approvalDecision is one call of Decide.
+// approvalDecision is the state of one call of [Executor.DecideApproval].
 type approvalDecision struct {
 	*Executor
 	approval  queue.Approval
@@ -53,7 +53,8 @@ func (e *Executor) openApproval(in queue.Approval) *approvalDecision {
 	return d
 }
 
-// readEvent makes a proposal of an event, as far as that can be read: whoever sent a broken one gets an answer as well.
+// readEvent reads the fields of an approval from an event. It reads as much as it can before an error, because the sender of a malformed event gets an answer
+// too.
 func (d *approvalDecision) readEvent(e event.Event) error {
 	p := &d.request
 	p.Source, p.ID, p.Made = e.Source(), e.ID(), e.Time()
@@ -72,7 +73,7 @@ func (d *approvalDecision) readEvent(e event.Event) error {
 	return nil
 }
 
-// decideOnce looks at the world once and decides. It is not done when the world has moved since.
+// decideOnce observes the cluster once and decides. done is false when the Rollout changed between the observation and the write.
 func (d *approvalDecision) decideOnce(ctx context.Context) (done bool, err error) {
 	snap, err := d.Kube.ObserveLive(ctx, types.NamespacedName{Namespace: d.rollout.Namespace, Name: d.rollout.Name})
 	if apiclient.IsGone(err) {
@@ -116,8 +117,8 @@ func (d *approvalDecision) evaluateRequest(snap *kube.Snapshot) planner.Approval
 	return planner.EvaluateApproval(snap.Seen, d.request, d.Clock())
 }
 
-// bindPause remembers the pause that an approval counts for, before it is written into the status: should it be asked for again, it must
-// not pass for a later one. When something is known of it already, that goes before: an answer is given again.
+// bindPause records the pause that an approval applies to, before the executor writes the status. A repeated request must not apply to a later pause. If the
+// queue holds a record already, that record takes precedence: the executor repeats its answer.
 func (d *approvalDecision) bindPause(ctx context.Context, j planner.ApprovalResult) (done, known bool, err error) {
 	if d.request.Bound != nil {
 		return false, false, nil
@@ -130,7 +131,7 @@ func (d *approvalDecision) bindPause(ctx context.Context, j planner.ApprovalResu
 	return done, true, err
 }
 
-// followRecord does as was found out before: it gives the answer again, or keeps the approval to its pause.
+// followRecord acts on an earlier record: it publishes the recorded answer again, or binds the approval to the recorded pause.
 func (d *approvalDecision) followRecord(ctx context.Context, was *approvalRecord) (done bool, err error) {
 	if was.Answer != nil {
 		return true, d.publishAnswer(ctx, *was.Answer, was.At)
@@ -139,11 +140,11 @@ func (d *approvalDecision) followRecord(ctx context.Context, was *approvalRecord
 	return false, nil
 }
 
-// refuseRequest answers with a refusal, unless another answer was given before.
+// refuseRequest answers with a refusal, unless an earlier answer is on record.
 func (d *approvalDecision) refuseRequest(ctx context.Context, snap *kube.Snapshot, j planner.ApprovalResult) (done bool, err error) {
 	answer, at := d.decidedAnswer(j), d.Clock()
 	if d.malformed != nil {
-		at = d.approval.Arrived // it will never be read otherwise, and needs no memory
+		at = d.approval.Arrived // the decision about a malformed event never changes, so it needs no record
 	} else if was, err := d.putRecord(ctx, approvalRecord{Answer: &answer, At: at}); err != nil {
 		return false, err
 	} else if was != nil {
@@ -158,7 +159,7 @@ func (d *approvalDecision) refuseRequest(ctx context.Context, snap *kube.Snapsho
 	return true, d.publishAnswer(ctx, answer, at)
 }
 
-// finishAccepted has the release go on, and answers. The Kubernetes Event comes from the run that follows the decision.
+// finishAccepted publishes a hint so that the release continues, and answers. The run that follows the decision records the Kubernetes Event.
 func (d *approvalDecision) finishAccepted(ctx context.Context, j planner.ApprovalResult) error {
 	answer := d.decidedAnswer(j)
 	hinted := d.Queue.PublishHint(ctx, d.approval.Key)

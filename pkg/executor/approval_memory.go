@@ -12,9 +12,8 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// approvalStore is what is known about one approval from earlier deliveries of it, by any executor. What counts is the status; this only
-// keeps an approval that was once refused, or taken for one pause, from counting later for another one. If it is lost, what is in
-// the status and the times of an approval still keep old ones out.
+// approvalStore holds the record of one approval from its earlier deliveries to any executor. The status decides; the record only prevents that an approval
+// that was refused, or bound to one pause, applies to a later pause. If the record is lost, the status and the time of an approval still exclude old approvals.
 type approvalStore struct {
 	queue   *queue.Queue
 	key     queue.Key
@@ -22,14 +21,14 @@ type approvalStore struct {
 	version uint64
 }
 
-// approvalRecord is one of two: the pause that an approval was taken for, or the answer to it.
+// approvalRecord holds either the pause that an approval is bound to, or the answer to the approval.
 type approvalRecord struct {
 	Pause  *rollout.Pause `json:"pause,omitempty"`
 	Answer *event.Decided `json:"answer,omitempty"`
 	At     time.Time      `json:"at"`
 }
 
-// putRecord remembers a sight; was is what somebody else has remembered instead.
+// putRecord stores a record. was is the record that another delivery stored first; it is nil when s was stored.
 func (m *approvalStore) putRecord(ctx context.Context, s approvalRecord) (was *approvalRecord, err error) {
 	body, err := json.Marshal(s)
 	if err != nil {
@@ -53,7 +52,7 @@ func (m *approvalStore) putRecord(ctx context.Context, s approvalRecord) (was *a
 	return was, nil
 }
 
-// putAnswer remembers the answer, in place of the pause if that is remembered.
+// putAnswer stores the answer, and replaces a recorded pause.
 func (m *approvalStore) putAnswer(ctx context.Context, s approvalRecord) error {
 	was, err := m.putRecord(ctx, s)
 	if err == nil && was != nil && was.Answer == nil {

@@ -18,7 +18,7 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// sent is an approval of what is paused in a namespace, as it comes out of the queue.
+// sent returns an approval of the paused step of the Rollout in a namespace, as the queue delivers it.
 func sent(t *testing.T, ns, id string) queue.Approval {
 	t.Helper()
 	e := cloudevents.New()
@@ -32,7 +32,7 @@ func sent(t *testing.T, ns, id string) queue.Approval {
 	return queue.Approval{Key: queue.Key{Cluster: "lab", Namespace: ns, Name: "rollouts-demo"}, Principal: "ci", Event: e, Arrived: time.Now()}
 }
 
-// decided are the answers in the lab's stream of events.
+// decided returns the answers in the event stream of the lab.
 func (l *lab) decided() (list []event.Decided) {
 	l.Helper()
 	q := l.connect()
@@ -61,7 +61,7 @@ func (l *lab) connect() *queue.Queue {
 	return q
 }
 
-// dying makes whatever uses a config die around the write of the status: nothing that comes later gets out.
+// dying makes the client of a config die around the write of the status, so that none of its later requests gets out.
 func dying(config *rest.Config, written bool, die func()) *rest.Config {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
@@ -80,9 +80,9 @@ func dying(config *rest.Config, written bool, die func()) *rest.Config {
 
 func TestADecisionSurvivesACrash(t *testing.T) {
 	for name, tt := range map[string]struct {
-		// written: the process dies after the write of the status, else before.
+		// written: the process dies after the write of the status, otherwise before it.
 		written bool
-		// meanwhile the step is approved with kubectl, and the next one pauses.
+		// meanwhile: a user approves the step with kubectl, and the next step pauses.
 		meanwhile bool
 		want      api.Refusal
 	}{
@@ -116,9 +116,9 @@ func TestADecisionSurvivesACrash(t *testing.T) {
 			}
 			if tt.meanwhile {
 				w.Await(t, ns, "rollouts-demo", world.PausedAt(2))
-				in.Arrived = time.Now() // its sender has sent it again: by its time it fits
+				in.Arrived = time.Now() // its sender has sent it again with a matching time
 			}
-			for range 3 { // delivered again and again, to processes that have just started
+			for range 3 { // NATS delivers it again to processes that have just started
 				if err := l.executor().DecideApproval(t.Context(), in); err != nil {
 					t.Fatal(err)
 				}
@@ -138,7 +138,7 @@ func TestADecisionSurvivesACrash(t *testing.T) {
 	}
 }
 
-// hinted waits for a hint and tells whether one came.
+// hinted waits for a hint and reports whether one came.
 func (l *lab) hinted() bool {
 	l.Helper()
 	found := make(chan struct{}, 1)
@@ -172,7 +172,7 @@ func TestARefusalIsRememberedAsLongAsItsEvent(t *testing.T) {
 		t.Fatalf("the answers are %+v", first)
 	}
 	before := w.Get(t, ns, "rollout", "rollouts-demo").GetResourceVersion()
-	// Sent again it fits, and is refused as before.
+	// Sent again, the approval matches the pause, and the executor refuses it as before.
 	if err := l.executor().DecideApproval(t.Context(), sent(t, ns, "1")); err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +182,7 @@ func TestARefusalIsRememberedAsLongAsItsEvent(t *testing.T) {
 	if after := w.Get(t, ns, "rollout", "rollouts-demo").GetResourceVersion(); after != before {
 		t.Error("the Rollout was written")
 	}
-	// The same id of another sender is another event.
+	// The same id from another sender is another event.
 	other := sent(t, ns, "1")
 	other.Principal = "qa"
 	if err := l.executor().DecideApproval(t.Context(), other); err != nil {

@@ -23,7 +23,7 @@ func TestAConflict(t *testing.T) {
 	t.Run("over the workload has it alone looked at again", func(t *testing.T) { aloneLookedAtAgain(t, w) })
 }
 
-// withApp makes a namespace with an application and its Rollout.
+// withApp creates a namespace with an application and its Rollout.
 func withApp(t *testing.T, w *world.World) (ns string) {
 	t.Helper()
 	ns = w.Namespace(t)
@@ -38,7 +38,7 @@ func withApp(t *testing.T, w *world.World) (ns string) {
 	return ns
 }
 
-// The Rollout changes between look and commit: the same run looks and decides anew, and commits what it then decides.
+// The Rollout changes between observation and commit: the same run observes and decides again, and commits the second decision.
 func anewInTheSameRun(t *testing.T, w *world.World) {
 	ns := withApp(t, w)
 	var answers []int
@@ -77,11 +77,11 @@ func anewInTheSameRun(t *testing.T, w *world.World) {
 	w.Await(t, ns, "app", func(r *api.Rollout) bool { return r.Status.Phase == api.PhaseDisabled })
 }
 
-// What changes the workload between look and write has this one looked at again, and everything only where it goes on and on.
+// After a change of the workload between observation and write, the run reads only the workload again. It reads everything only after more conflicts in a row.
 func aloneLookedAtAgain(t *testing.T, w *world.World) {
 	ns := withApp(t, w)
 	const changes = 3
-	var reads [changes + 1][]string // after so many conflicts
+	var reads [changes + 1][]string // by the number of conflicts before
 	var mu sync.Mutex
 	writes := 0
 	config := w.As(api.ServiceAccountExecutor)
@@ -111,7 +111,7 @@ func aloneLookedAtAgain(t *testing.T, w *world.World) {
 	r := e.Handle(t.Context(), queue.Key{Cluster: w.Name, Namespace: ns, Name: "app"})
 	mu.Lock()
 	defer mu.Unlock()
-	if r.Err != nil || writes <= changes { // the workload's own controller may have brought a conflict more
+	if r.Err != nil || writes <= changes { // the controller of the workload may have caused one more conflict
 		t.Errorf("the run ended after %d writes in %v", writes, r.Err)
 	}
 	alone := []string{"deployments", "rollouts"}

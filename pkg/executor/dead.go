@@ -8,15 +8,15 @@ import (
 	"sluice.dev/sluice/pkg/queue"
 )
 
-// recordDeadLetter tells on the Rollout itself of a dead letter about it: who looks there does not look into NATS.
+// recordDeadLetter records a Kubernetes Event on the Rollout of a dead letter, because a user who reads the Rollout does not read NATS.
 func (e *Executor) recordDeadLetter(l queue.DeadLetter) {
 	if l.Key.Task == queue.TaskRouting {
-		return // there may be a Rollout of that name, which has nothing to do with it
+		return // a Rollout of the same name has nothing to do with the TrafficRouting
 	}
 	e.Kube.RecordOnKey(types.NamespacedName{Namespace: l.Key.Namespace, Name: l.Key.Name}, true, "DeadLetter", deadLetterNote(l))
 }
 
-// deadLetterNote leaves to the letter how often and since when the work fails, so that the same trouble is the same Event.
+// deadLetterNote omits the number and the time of the attempts, so that one problem stays one Event. The dead letter has both.
 func deadLetterNote(l queue.DeadLetter) string {
 	at := l.Key.Name + " -n " + l.Key.Namespace
 	if l.Reason == queue.Abandoned {

@@ -8,19 +8,18 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// The bounds of a release leave room for what a busy machine brings together or apart. Writes that meet another one do not count, and one more
-// write is due each time that progress may be shown. Alone a release takes 24 writes and two dry runs, and 30
-// reads in canary style, 27 and two and 49 in partition style, where a step is several writes of the workload. Two or three of the reads list the kind of
-// policies that there is. The first release of an executor takes three more, by which it learns of kinds. Two of the writes are its
-// record, which is made when it begins and completed when it ends; one of the reads finds the records of older releases, of which the
-// eleventh goes.
+// The bounds of a release leave room for differences on a busy machine. Writes that meet a conflict do not count. One more write is due each time that progress
+// may be shown. Alone a release takes 24 writes, two dry runs and 30 reads in canary style. In partition style it takes 27 writes, two dry runs and 49 reads,
+// because a step is several writes of the workload. Two or three of the reads list the kind of policies in the cluster. The first release of an executor takes
+// three more reads, which discover kinds. Two of the writes are the record of the release: one creates it at the begin, one completes it at the end. One of the
+// reads lists the records of older releases; the executor deletes the eleventh.
 //
-// A release that takes longer than steady looks at everything live in between, which costs reads that are not counted here.
+// A release that takes longer than steady also reads everything live in between. These bounds do not count such reads.
 type bounds struct{ writes, reads int }
 
 const steady = 25 * time.Second
 
-// progress is how often a status that only tells how far something has come is written at most.
+// progress is the shortest interval between two writes of a status that only show progress.
 const progress = 5 * time.Second
 
 // newVersion is the change of the walkthrough, as a merge patch.

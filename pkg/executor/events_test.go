@@ -24,7 +24,7 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// subscriber is a client that knows nothing of Sluice but its subjects: what any NATS client sees.
+// subscriber is a client that knows only the subjects of Sluice: it sees the events that any NATS client sees.
 type subscriber struct {
 	mu       sync.Mutex
 	messages []*nats.Msg
@@ -51,8 +51,7 @@ func subscribe(t *testing.T, w *world.World, subject string) *subscriber {
 	return s
 }
 
-// until waits for an event of the type about the Rollout of the namespace, and returns what came about it up to then, each id
-// once.
+// until waits for an event of the type about the Rollout of the namespace. It returns the events about the Rollout up to then, each id once.
 func (s *subscriber) until(t *testing.T, ns, kind string) (list []*nats.Msg) {
 	t.Helper()
 	deadline := time.After(10 * time.Minute)
@@ -106,7 +105,7 @@ func typesOf(list []*nats.Msg) (types []string) {
 	return types
 }
 
-// releaseToEnd approves what pauses until the Rollout is healthy.
+// releaseToEnd approves each pause until the Rollout is healthy.
 func releaseToEnd(t *testing.T, w *world.World, ns string) {
 	t.Helper()
 	for step := int32(1); step <= 3; step++ {
@@ -200,8 +199,7 @@ func fitsItsSchema(t *testing.T, m *nats.Msg) {
 	}
 }
 
-// readsTheSame reads an event as others do: a bridge to HTTP with the headers as they are, in binary mode; in structured mode;
-// and as a JSON file.
+// readsTheSame decodes an event as other programs do: over HTTP in binary mode with the same headers, from JSON, and over HTTP in structured mode.
 func readsTheSame(t *testing.T, m *nats.Msg) {
 	t.Helper()
 	want, err := event.Decode(m.Header, m.Data)

@@ -1,8 +1,8 @@
-// Package executor carries out releases: it takes one rollout at a time from the queue, looks at the world, lets
-// [planner.Plan] decide, acts, and commits. It decides nothing itself and keeps nothing between runs that a run relies on.
+// Package executor carries out releases: it takes one Rollout at a time from the queue, observes the cluster, calls [planner.Plan], acts, and commits. It
+// decides nothing itself, and no run relies on memory of an earlier run.
 //
-// Invariant: an action that raises exposure is taken only after the status that intends it was committed, nothing is raised and
-// nothing taken away on the word of a watch, and work is acknowledged only after the last commit.
+// Invariant: the executor takes an action that raises exposure only after it committed the status that intends the action. It never raises or removes anything
+// on the evidence of a watch alone. It acknowledges work only after the last commit.
 package executor
 
 import (
@@ -22,17 +22,17 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// Options say with what an executor works.
+// Options configure an executor.
 type Options struct {
 	// ClusterName is the name of the cluster in subjects and events.
 	ClusterName string
 	Kube        *kube.Client
 	Queue       *queue.Queue
-	// Workers is the number of rollouts worked on at once; at least 1.
+	// Workers is the number of Rollouts that the executor reconciles in parallel; at least 1.
 	Workers int
-	// HistoryLimit is how many releases of a Rollout are kept on record; 0 records none.
+	// HistoryLimit is the number of releases of a Rollout that keep a record; 0 disables records.
 	HistoryLimit int
-	// Clock is time.Now but in tests.
+	// Clock is time.Now except in tests.
 	Clock      func() time.Time
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer
@@ -60,7 +60,7 @@ func New(o Options) *Executor {
 	return e
 }
 
-// Run takes work and approvals from the queue until ctx is done, then finishes what is under way.
+// Run takes work and approvals from the queue until ctx is done, then finishes the runs that have begun.
 func (e *Executor) Run(ctx context.Context) error {
 	defer e.Kube.FlushEvents()
 	defer e.history.startRecording(ctx)()
@@ -79,8 +79,8 @@ func (e *Executor) Run(ctx context.Context) error {
 	return both.Wait()
 }
 
-// cleanUpOrphanedRoutes takes a Rollout that is gone together with its namespace, or with a kind another object, off the gateway objects of others.
-// over reports whether its namespace is, so that nothing else of it can be left.
+// cleanUpOrphanedRoutes removes a deleted Rollout from shared gateway objects when the namespace of the Rollout is deleted too. kind names another kind than
+// Rollout. over reports whether the namespace is gone, so that no other object of the Rollout can be left.
 func (e *Executor) cleanUpOrphanedRoutes(ctx context.Context, kind string, gone types.NamespacedName) (over bool, err error) {
 	stays, err := e.Kube.NamespaceActive(ctx, gone.Namespace)
 	if stays || err != nil {
@@ -97,7 +97,7 @@ func (e *Executor) cleanUpOrphanedRoutes(ctx context.Context, kind string, gone 
 	return true, err
 }
 
-// cleanUpOrphans frees workloads that still carry the marks of a Rollout that is gone.
+// cleanUpOrphans releases workloads that still carry the marks of a deleted Rollout.
 func (e *Executor) cleanUpOrphans(ctx context.Context, gone types.NamespacedName) error {
 	if over, err := e.cleanUpOrphanedRoutes(ctx, "", gone); over || err != nil {
 		return err
@@ -113,14 +113,14 @@ func (e *Executor) cleanUpOrphans(ctx context.Context, gone types.NamespacedName
 	return err
 }
 
-// unreadableRetry is how long the executor waits before it looks again at something that it could not read, or at a script that the clock
-// stopped. No event tells that a permission was granted, or that the machine is less busy.
+// unreadableRetry is the delay before the executor retries an object that it could not read, or a script that exceeded its time limit. No event announces a
+// granted permission or a less busy machine.
 const unreadableRetry = 10 * time.Second
 
-// undecidedRetry is for a watch that does not tell by itself, in a moment, what the API server has answered already.
+// undecidedRetry is the delay for a watch that has not yet shown an answer that the API server has given. The watch itself announces nothing.
 const undecidedRetry = time.Second
 
-// Handle takes one rollout, or one TrafficRouting, as far as it can go now.
+// Handle reconciles one Rollout, or one TrafficRouting, as far as possible now.
 func (e *Executor) Handle(ctx context.Context, key queue.Key) (r queue.Result) {
 	defer func() {
 		r.RetryAfter = apiclient.RetryAfter(r.Err)
@@ -147,7 +147,7 @@ func (e *Executor) Handle(ctx context.Context, key queue.Key) (r queue.Result) {
 		return queue.Result{Err: fmt.Errorf("observe rollout %s: %w", name, err)}
 	}
 	ctx = continueTrace(ctx, snap.Seen)
-	// Whatever an earlier run committed and did not publish goes out before its place in the outbox is taken.
+	// Publish the committed transitions of earlier runs before new ones replace them in the outbox.
 	if err := e.publishTransitions(ctx, snap.Seen); err != nil {
 		return queue.Result{Err: err}
 	}
@@ -169,7 +169,7 @@ func (e *Executor) applyAction(ctx context.Context, snap *kube.Snapshot, action 
 
 func (e *Executor) commitDecision(ctx context.Context, snap *kube.Snapshot, d rollout.Decision) error {
 	before, told := snap.Seen.Status.Sluice.GetState(), snap.Seen.Status.Sluice.GetTransitionSeq()
-	// The world may have been looked at again since the run began, so that somebody else's transitions are in this place too.
+	// The run may have observed the Rollout again since it began, so the status may hold unpublished transitions of another process.
 	if err := e.publishTransitions(ctx, snap.Seen); err != nil {
 		return err
 	}
@@ -195,7 +195,7 @@ func (e *Executor) publishTransitions(ctx context.Context, seen rollout.Seen) er
 	return e.runStage(ctx, stagePublish, func(ctx context.Context) error { return e.outbox.publishTransitions(ctx, seen) })
 }
 
-// nextWake is when to look again: at, or after unreadableRetry if that is sooner and no event will tell of a change.
+// nextWake returns the time of the next reconciliation: at, or unreadableRetry from now if that is sooner and no event will report the change.
 func (e *Executor) nextWake(at time.Time, problems []rollout.Problem, routes []rollout.Route) time.Time {
 	silent := slices.ContainsFunc(problems, rollout.Problem.NeedsPolling) || slices.ContainsFunc(routes, rollout.Route.ScriptTimedOut)
 	if retry := e.Clock().Add(unreadableRetry); silent && (at.IsZero() || retry.Before(at)) {

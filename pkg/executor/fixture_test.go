@@ -19,7 +19,7 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// shared is the world of all tests of the package; nil with -short. Its executor counts what it asks of the API server.
+// shared is the world of all tests of the package; nil with -short. Its executor counts its requests to the API server.
 var shared struct {
 	*world.World
 	requests *requests
@@ -45,7 +45,7 @@ func run(m *testing.M) int {
 	defer func() {
 		if idle.World != nil {
 			idle.NATS.Close()
-			_ = idle.Stop() // the tests are over
+			_ = idle.Stop() // the tests have ended
 		}
 	}()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
@@ -61,7 +61,7 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// start makes the shared world; what it returns ends it again, the last one first.
+// start creates the shared world. The caller runs the returned functions in reverse order to stop it.
 func start(ctx context.Context, dir string) (stop []func(), err error) {
 	if shared.World, err = world.Start(ctx, filepath.Join(dir, "shared"), world.Options{}); err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func start(ctx context.Context, dir string) (stop []func(), err error) {
 	return stop, nil
 }
 
-// idle is a world in which nothing of Sluice runs but what a test has it run. Tests take turns with it.
+// idle is a world in which only the test starts components of Sluice. One test uses it at a time.
 var idle struct {
 	mu sync.Mutex
 	*world.World
@@ -116,8 +116,8 @@ func theWorld(t testing.TB) *world.World {
 	return shared.World
 }
 
-// request is a kind of request, by namespace. met says that it met another write and was refused with a conflict: how many do so depends on what else
-// the machine does.
+// request is a kind of request, by namespace. met means that the API server refused the request with a conflict; the number of conflicts depends on the load of
+// the machine.
 type request struct {
 	namespace, verb, resource string
 	met                       bool
@@ -125,14 +125,14 @@ type request struct {
 
 func (r request) reads() bool { return r.verb == http.MethodGet }
 
-// aside reports whether a request is about what is only told, Events and labels of pods, met another one, or asks for kinds that Rollouts of
-// other tests name and nobody serves.
+// aside reports whether a request is outside of the bounds: it concerns Events or labels of pods, met a conflict, or discovers kinds. Rollouts of other tests
+// name kinds that no API server serves.
 func (r request) aside() bool {
 	discovery := strings.HasPrefix(r.resource, "/apis/") && strings.Count(r.resource, "/") == 3 // and no resource after group and version
 	return r.met || r.resource == "events" || r.resource == "pods" || discovery
 }
 
-// requests counts what goes to the API server.
+// requests counts the requests to the API server.
 type requests struct {
 	mu     sync.Mutex
 	counts map[request]int
@@ -154,7 +154,7 @@ func (q *requests) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// describe reads /api/v1/namespaces/<namespace>[/<resource>[/<name>[/<subresource>]]] and its like under /apis/<group>.
+// describe reads /api/v1/namespaces/<namespace>[/<resource>[/<name>[/<subresource>]]] and the matching paths under /apis/<group>.
 func describe(r *http.Request) request {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	at := slices.Index(parts, "namespaces")
@@ -174,7 +174,8 @@ func describe(r *http.Request) request {
 	return what
 }
 
-// of are the requests about a namespace so far, and those about none. The ConfigMap with scripts is read for the Rollouts of all tests.
+// of returns the requests for a namespace so far, and the requests outside of namespaces. The executor reads the ConfigMap with scripts for the Rollouts of all
+// tests.
 func (q *requests) of(namespace string) map[request]int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -187,7 +188,7 @@ func (q *requests) of(namespace string) map[request]int {
 	return counts
 }
 
-// table is a text with what was added between two counts, and the sums of reads and writes, Events and pods apart.
+// table returns a text with the requests between two counts, and the numbers of reads and writes without Events and pods.
 func table(before, after map[request]int) (text string, reads, writes int) {
 	var kinds []request
 	for r, n := range after {

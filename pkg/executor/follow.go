@@ -10,7 +10,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// traceparentOf is the trace context that an event came with, "" without a valid one.
+// traceparentOf returns the trace context of an event, or "" if the event has no valid one.
 func traceparentOf(e event.Event) string {
 	text, _ := e.Extensions()["traceparent"].(string)
 	if !trace.SpanContextFromContext(queue.WithTraceparent(context.Background(), text)).IsValid() {
@@ -19,7 +19,7 @@ func traceparentOf(e event.Event) string {
 	return text
 }
 
-// continueTrace continues the trace of the decision that a run finds waiting in the status, whatever hint brought the run about.
+// continueTrace continues the trace of the decision that waits in the status, regardless of the hint that started the run.
 func continueTrace(ctx context.Context, seen rollout.Seen) context.Context {
 	m, list := seen.Status.Sluice, seen.Status.Approvals
 	if m == nil || rollout.State(m.State) != rollout.StatePaused || len(list) == 0 {

@@ -18,60 +18,60 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// DefaultHistoryLimit is how many releases of a Rollout are kept on record unless somebody says otherwise.
+// DefaultHistoryLimit is the number of releases of a Rollout that keep a record by default.
 const DefaultHistoryLimit = 10
 
-// historian records releases as RolloutHistory objects, beside the runs that carry them out: no run waits for it, and none fails with it.
+// historian records releases as RolloutHistory objects while runs carry the releases out. No run waits for a record, and no run fails with one.
 //
-// What is written is told from what statuses hold, most of all their outboxes. A record is made when its release begins and completed
-// when that ends. In between it is written only if the release rests for [recordAfter]. What a process has not written when it dies, the next
-// one finds in the status; only of releases that rush on while nobody records, times of steps can get lost, and the record says so.
+// The historian builds records from statuses, mainly from their outboxes. It creates a record when the release begins and completes the record when the release
+// ends. In between, it updates the record [recordAfter] after a change. If a process dies before it writes a record, the next process builds the record from
+// the status. Times of steps get lost only if a release passes several steps while no process records; the record then says so.
 type historian struct {
 	kube  *kube.Client
 	limit int
 	clock func() time.Time
 	log   *slog.Logger
-	names workqueue.TypedRateLimitingInterface[string] // UIDs of Rollouts; nil until it starts
+	names workqueue.TypedRateLimitingInterface[string] // UIDs of Rollouts; nil before startRecording
 
 	mu      sync.Mutex
 	entries map[string]*historyEntry
-	// progress is what was recorded of Rollouts without a tale, as far as remembered.
+	// progress holds the recorded progress of Rollouts without an entry. The historian may forget it.
 	progress map[string]recordProgress
-	// reported are the problems that were logged.
+	// reported holds the problems that the historian has logged.
 	reported map[string]bool
 }
 
-// recordProgress is the latest transition that was recorded of a Rollout, and the latest release that was recorded up to its end.
+// recordProgress holds the latest recorded transition of a Rollout, and the latest release with a complete record.
 type recordProgress struct{ seq, ended int64 }
 
-// historyEntry is what is known of a Rollout whose releases are being recorded.
+// historyEntry is the state of a Rollout whose releases are being recorded.
 type historyEntry struct {
 	builder history.Builder
 	key     types.NamespacedName
-	// latestObjects shows the objects now, and first as they were when a release began.
+	// latestObjects holds the objects of the Rollout now, and firstObjects holds them at the begin of each release.
 	latestObjects kube.HistoryObjects
 	firstObjects  map[int64]kube.HistoryObjects
-	begunHere     map[int64]bool // releases that began before the eyes of this process: nobody else can have recorded them
+	begunHere     map[int64]bool // releases whose begin this process observed: no other process can have recorded them
 	deleting      bool
 	releasing     bool
-	ended         int64 // the latest release that was recorded up to its end, as far as this process knows
-	reportedEpoch int64 // the latest release about whose record there was an Event
-	// records are as they were written last. Only the worker that has the UID uses them.
+	ended         int64 // the latest release with a complete record, as far as this process knows
+	reportedEpoch int64 // the latest release with an Event about its record
+	// records holds the records as this process wrote or read them last. Only the worker that has the UID uses them.
 	records map[int64]*api.RolloutHistory
 }
 
 const (
-	// recordAfter is how long a record may be behind its release.
+	// recordAfter is the longest time that a record lags behind its release.
 	recordAfter = 30 * time.Second
-	// recordedAge is how long ago a release ended that is taken for recorded by whoever sees it for the first time. Without this, each
-	// executor would look for the record of each Rollout after its start.
+	// recordedAge is the age of an ended release from which a process assumes that the record is complete. Otherwise each executor would search for the record
+	// of each Rollout after its start.
 	recordedAge = 24 * time.Hour
-	// recordCheckWindow is how long ago a release ended whose record somebody has seen to since: every `--resync` of a watcher, ten minutes unless
-	// somebody says otherwise, all Rollouts are looked at.
+	// recordCheckWindow is the age of an ended release from which its record has been checked. A watcher resyncs all Rollouts once in each `--resync` interval,
+	// ten minutes by default.
 	recordCheckWindow = 15 * time.Minute
-	// recorders is how many records are written at once.
+	// recorders is the number of records written in parallel.
 	recorders = 4
-	// shutdownGrace is how long the records may take that are written when the process stops.
+	// shutdownGrace is the longest time for writing records when the process stops.
 	shutdownGrace = 5 * time.Second
 
 	firstRetry, slowestRetry = time.Second, 5 * time.Minute
@@ -84,7 +84,7 @@ func newHistorian(o Options) *historian {
 	}
 }
 
-// startRecording writes records until stop is called, which is after the last run.
+// startRecording writes records until the caller calls stop, after the last run.
 func (h *historian) startRecording(ctx context.Context) (stop func()) {
 	if h.limit <= 0 {
 		return func() {}
@@ -99,7 +99,7 @@ func (h *historian) startRecording(ctx context.Context) (stop func()) {
 		h.names.ShutDown()
 		defer time.AfterFunc(shutdownGrace, cancel).Stop()
 		running.Wait()
-		for _, uid := range slices.Collect(maps.Keys(h.entries)) { // no run is left that could change them
+		for _, uid := range slices.Collect(maps.Keys(h.entries)) { // all runs have ended, so no run changes entries
 			if err := h.writeRecords(ctx, uid); err != nil {
 				h.log.Warn("record a release before the end; the next executor does", "rollout", uid, "error", err)
 			}
@@ -124,7 +124,7 @@ func (h *historian) runWorker(ctx context.Context) {
 	}
 }
 
-// observeSnapshot takes in what a run sees, and what it has committed.
+// observeSnapshot passes the status that a run observed or committed to the record builder.
 func (h *historian) observeSnapshot(snap *kube.Snapshot) {
 	seen := snap.Seen
 	m := seen.Status.Sluice
@@ -158,7 +158,7 @@ func (h *historian) observeSnapshot(snap *kube.Snapshot) {
 	}
 }
 
-// dropIfDone lets go of a tale of which nothing is left to write and nothing more to come. The caller has mu.
+// dropIfDone removes an entry that has nothing left to write and no release under way. The caller holds mu.
 func (h *historian) dropIfDone(uid string, t *historyEntry) bool {
 	if h.entries[uid] != t || t.releasing || !t.builder.NothingToRecord() {
 		return false
@@ -171,7 +171,7 @@ func (h *historian) dropIfDone(uid string, t *historyEntry) bool {
 	return true
 }
 
-// reportError tells what a person must mend: in the log once, and as a Kubernetes Event once a release. What passes by itself is only logged.
+// reportError reports a problem that a user must fix: once in the log, and as one Kubernetes Event for each release. It only logs temporary errors.
 func (h *historian) reportError(uid string, err error) {
 	problem, ok := apiclient.ProblemOf(err)
 	h.mu.Lock()
@@ -190,7 +190,7 @@ func (h *historian) reportError(uid string, err error) {
 	}
 	h.mu.Unlock()
 	switch {
-	case apiclient.RetryAfter(err) > 0: // the API server asked to be left alone for a moment, as while it takes in a new kind
+	case apiclient.RetryAfter(err) > 0: // the API server asks clients to wait, for example while it installs a new kind
 		h.log.Debug("record a release later", "namespace", t.key.Namespace, "rollout", t.key.Name, "error", err)
 		return
 	case !ok:

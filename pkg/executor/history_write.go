@@ -13,7 +13,7 @@ import (
 	"sluice.dev/sluice/pkg/kube/apiclient"
 )
 
-// writeRecords brings the records of a Rollout up to what was heard of it.
+// writeRecords updates the records of a Rollout to the observed state.
 func (h *historian) writeRecords(ctx context.Context, uid string) error {
 	h.mu.Lock()
 	t := h.entries[uid]
@@ -35,7 +35,7 @@ func (h *historian) writeRecords(ctx context.Context, uid string) error {
 	return nil
 }
 
-// recordDraft is one release, and what is to stand in its record.
+// recordDraft is one release with the content that its record should have.
 type recordDraft struct {
 	epoch     int64
 	objects   kube.HistoryObjects
@@ -60,10 +60,11 @@ func (h *historian) draftRecord(t *historyEntry, epoch int64) recordDraft {
 	return p
 }
 
-// maxRewrites bounds how often a record is told anew because somebody else wrote it.
+// maxRewrites bounds the attempts to write a record that other clients change.
 const maxRewrites = 5
 
-// recordRelease writes one record, if it is not as it should be. What it looks like is read once; a record that was written since is told anew.
+// recordRelease writes one record if it differs from its wanted content. It reads the record at most once in each attempt, and drafts it again after a
+// conflict.
 func (h *historian) recordRelease(ctx context.Context, t *historyEntry, epoch int64) error {
 	for range maxRewrites {
 		p := h.draftRecord(t, epoch)
@@ -79,7 +80,7 @@ func (h *historian) recordRelease(ctx context.Context, t *historyEntry, epoch in
 	return fmt.Errorf("record release %d of rollout %s: others write the record again and again", epoch, t.key)
 }
 
-// writeRecord makes, reads or updates the record. It is not done when the record turned out to be another one than was known.
+// writeRecord creates, reads or updates the record. done is false when the stored record differs from the known one.
 func (h *historian) writeRecord(ctx context.Context, t *historyEntry, p recordDraft) (done bool, err error) {
 	known := t.records[p.epoch]
 	if known == nil && !p.begunHere {
@@ -102,7 +103,7 @@ func (h *historian) writeRecord(ctx context.Context, t *historyEntry, p recordDr
 	}
 	updated, err := h.kube.UpdateHistory(ctx, known, p.wanted)
 	switch {
-	case kube.IsHistoryNotFound(err): // somebody deleted it while the release was under way
+	case kube.IsHistoryNotFound(err): // another client deleted the record while the release was under way
 		return h.createRecord(ctx, t, p)
 	case apiclient.IsConflict(err):
 		delete(t.records, p.epoch)
@@ -115,8 +116,8 @@ func (h *historian) writeRecord(ctx context.Context, t *historyEntry, p recordDr
 	return true, nil
 }
 
-// createRecord makes the record of a release, and takes away what is older than is kept. A Rollout that is being deleted gets no more records:
-// they would go with it.
+// createRecord creates the record of a release and prunes records beyond the limit. A Rollout that is being deleted gets no more records, because the garbage
+// collector would delete them with it.
 func (h *historian) createRecord(ctx context.Context, t *historyEntry, p recordDraft) (done bool, err error) {
 	if p.deleting {
 		h.forgetRelease(t, p.epoch)
@@ -146,7 +147,8 @@ func (h *historian) createRecord(ctx context.Context, t *historyEntry, p recordD
 	return true, nil
 }
 
-// endEarlierRecord ends the record of the release before, if nobody has and nobody else can: what led to its end has left the outbox.
+// endEarlierRecord ends the record of the release before, unless it has ended or its end is still to be recorded. The transitions of that end have left the
+// outbox.
 func (h *historian) endEarlierRecord(ctx context.Context, t *historyEntry, p recordDraft, older int64) error {
 	h.mu.Lock()
 	recorded := older <= t.ended || slices.Contains(t.builder.ReleasesToRecord(), older)
@@ -159,12 +161,12 @@ func (h *historian) endEarlierRecord(ctx context.Context, t *historyEntry, p rec
 		_, err = h.kube.UpdateHistory(ctx, known, history.EndedBefore(known.Status, p.wanted, h.clock()))
 	}
 	if kube.IsHistoryNotFound(err) || apiclient.IsConflict(err) {
-		return nil // it is gone, or somebody else tells of its end
+		return nil // the record is deleted, or another process records its end
 	}
 	return err
 }
 
-// storeRecord takes in a record as it was written.
+// storeRecord takes over a record as the API server returned it.
 func (h *historian) storeRecord(t *historyEntry, r *api.RolloutHistory) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -183,14 +185,14 @@ func (h *historian) storeRecord(t *historyEntry, r *api.RolloutHistory) {
 	}
 }
 
-// requireRead has the record read before it is written again.
+// requireRead makes the next write of the record read it first.
 func (h *historian) requireRead(t *historyEntry, epoch int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(t.begunHere, epoch)
 }
 
-// forgetRelease gives a record up.
+// forgetRelease drops the record of a release without writing it.
 func (h *historian) forgetRelease(t *historyEntry, epoch int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// A process that was stopped goes on with its run while another process has the lease. The other one may have made the canary and deleted it.
+// A suspended process continues its run while another process has the lease. The other process may have created and deleted the canary.
 func TestARunWithoutItsLeaseMakesNoCanary(t *testing.T) {
 	t.Parallel()
 	w := idleWorld(t)
@@ -65,7 +65,7 @@ func TestARunWithoutItsLeaseMakesNoCanary(t *testing.T) {
 	defer e.Queue.Close()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	// A run that took too long to read the world ends before it commits. Another run follows it.
+	// A run that takes too long to observe the cluster ends before it commits. Another run follows it.
 	var robbed []error
 	if err := first.Queue.PublishHint(ctx, key); err != nil {
 		t.Fatal(err)
@@ -94,7 +94,7 @@ func TestARunWithoutItsLeaseMakesNoCanary(t *testing.T) {
 	}
 }
 
-// giveAway writes another holder into each lease, and returns when until tells the run that it has lost its own.
+// giveAway writes another holder into each lease, and returns when until reports to the run that it has lost its lease.
 func giveAway(ctx context.Context, leases jetstream.KeyValue, until func() time.Time) error {
 	keys, err := leases.Keys(ctx)
 	if err != nil {

@@ -39,7 +39,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	return m
 }
 
-// countTransitions counts the transitions that came after the one of that number.
+// countTransitions counts the transitions with a sequence number above after.
 func (m *metrics) countTransitions(list []api.Transition, after int64) {
 	for _, t := range list {
 		if t.Seq > after {
@@ -48,7 +48,7 @@ func (m *metrics) countTransitions(list []api.Transition, after int64) {
 	}
 }
 
-// countDecision counts one decision; an empty refusal is an accepted one.
+// countDecision counts one decision; an empty refusal means that the approval was accepted.
 func (m *metrics) countDecision(refusal api.Refusal) {
 	m.approvals.WithLabelValues(string(cmp.Or(refusal, "Accepted"))).Inc()
 }

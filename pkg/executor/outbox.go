@@ -11,8 +11,8 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// outbox publishes the transitions that a status holds, each at least once. It remembers what this process has published only
-// to spare the server repeats: the events' ids make repeats harmless.
+// outbox publishes the transitions of a status, each at least once. It remembers the transitions that this process published only to save the server repeats;
+// the ids of the events make repeats harmless.
 type outbox struct {
 	cluster string
 	queue   *queue.Queue
@@ -22,7 +22,7 @@ type outbox struct {
 	sent map[string]int64
 }
 
-// maxRemembered bounds what an outbox remembers; beyond it everything is forgotten and some events go out twice.
+// maxRemembered bounds the memory of an outbox. Beyond it the outbox forgets everything and publishes some events twice.
 const maxRemembered = 20_000
 
 func newOutbox(cluster string, q *queue.Queue) *outbox {
@@ -67,7 +67,7 @@ func (o *outbox) markSent(uid string, seq int64) {
 	o.sent[uid] = seq
 }
 
-// kubeEventsOf picks the new transitions that are worth a Kubernetes Event: what a person would otherwise have to ask for.
+// kubeEventsOf returns the Kubernetes Events for the new transitions that a user should notice.
 func kubeEventsOf(seen rollout.Seen, o *outbox) []rollout.KubeEvent {
 	var notes []rollout.KubeEvent
 	for _, t := range o.unsentTransitions(seen) {
@@ -83,7 +83,7 @@ func kubeEventsOf(seen rollout.Seen, o *outbox) []rollout.KubeEvent {
 		case string(api.FinaliseWorkloadGone), "AnalysisFailed", "AnalysisInconclusive", "Aborted":
 			notes = append(notes, rollout.KubeEvent{Warning: true, Reason: t.Reason, Message: t.Message})
 		case string(rollout.ReasonProgressDeadlineExceeded):
-			if t.To == string(rollout.StateAborted) { // a hold for it comes with a note of its own
+			if t.To == string(rollout.StateAborted) { // a hold for this reason has its own KubeEvent
 				notes = append(notes, rollout.KubeEvent{Warning: true, Reason: t.Reason, Message: t.Message})
 			}
 		}

@@ -26,7 +26,7 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// lab is a NATS server apart from the world's, so that a test can make runs of its own and read what they publish.
+// lab is a NATS server separate from the server of the world. A test can start its own runs and read the events that they publish.
 type lab struct {
 	*testing.T
 	server *embedded.Server
@@ -42,13 +42,13 @@ func newLab(t *testing.T) *lab {
 	return &lab{t, s}
 }
 
-// executor is a process that has just started.
+// executor returns a process that has just started.
 func (l *lab) executor() *executor.Executor {
 	l.Helper()
 	return l.executorAs(shared.As(api.ServiceAccountExecutor))
 }
 
-// executorAs is one that reaches the API server by a config of the test's own.
+// executorAs returns a process that uses the API server with the test's own config.
 func (l *lab) executorAs(config *rest.Config) *executor.Executor {
 	l.Helper()
 	log := slog.New(slog.DiscardHandler)
@@ -65,7 +65,7 @@ func (l *lab) executorAs(config *rest.Config) *executor.Executor {
 	return executor.New(executor.Options{ClusterName: "lab", Kube: kube, Queue: q, Workers: 1, Logger: log})
 }
 
-// published are the ids and types of the events so far, in their order.
+// published returns the ids and types of the events so far, in order.
 func (l *lab) published() (list []string) {
 	l.Helper()
 	nc, err := nats.Connect(l.server.URL(), nats.UserInfo(l.server.User(), l.server.Password()))
@@ -95,7 +95,7 @@ func (l *lab) published() (list []string) {
 	return list
 }
 
-// pausedRelease is a release of the world that waits in its first step.
+// pausedRelease returns a release of the world that is paused in its first step.
 func pausedRelease(t *testing.T) (w *world.World, ns string, r *api.Rollout) {
 	t.Helper()
 	w = theWorld(t)
@@ -130,7 +130,7 @@ func TestEveryTransitionIsPublishedOnceAndInOrder(t *testing.T) {
 			t.Errorf("the events (-want +got):\n%s", diff)
 		}
 	}
-	// One that has just started remembers nothing, and tells everything again under the same ids.
+	// A process that has just started has no memory, and publishes all events again under the same ids.
 	if result := l.executor().Handle(t.Context(), key); result.Err != nil {
 		t.Fatal(result.Err)
 	}
@@ -157,7 +157,7 @@ func TestWithoutNATSNothingIsWrittenOverTheOutbox(t *testing.T) {
 	}
 }
 
-// An executor that has just started finds what another one committed, and cannot know whether that was still published.
+// An executor that has just started finds the commit of another process, and cannot know whether that process published it.
 func TestAHoldThatWasCommittedIsPublishedByTheNext(t *testing.T) {
 	t.Parallel()
 	w, ns, _ := pausedRelease(t)

@@ -16,7 +16,7 @@ import (
 	"sluice.dev/sluice/pkg/queue"
 )
 
-// The queue is told that the API server is busy by the first request, not after ten that the client library would make.
+// The first request reports the busy API server to the queue, before the ten retries of the client library.
 func TestABusyAPIServerSlowsTheExecutorDown(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int32

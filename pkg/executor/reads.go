@@ -5,7 +5,7 @@ import (
 	"sluice.dev/sluice/pkg/kube"
 )
 
-// registerReadMetrics tells how much of what runs look at the watches have answered.
+// registerReadMetrics registers counters for the reads of runs: reads from a watch cache and reads from the API server.
 func registerReadMetrics(r prometheus.Registerer, kube *kube.Client) {
 	if r == nil || kube == nil {
 		return

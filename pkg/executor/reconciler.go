@@ -15,15 +15,15 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// MaxRounds bounds how often one run may decide. A release comes to rest, or to a wait, within a few rounds; more means that
-// two writers undo each other, and the queue's backoff is the better place to wait.
+// MaxRounds bounds the decisions of one run. A release pauses or waits within a few rounds. More rounds mean that two writers undo each other's changes; the
+// backoff of the queue handles that better.
 const MaxRounds = 24
 
-// maxRefreshes bounds how many conflicts in a row are met by a look at what conflicted alone. More of them tell of somebody else at work.
+// maxRefreshes bounds the consecutive conflicts after which the run reads only the object in conflict. More conflicts mean that another writer is active.
 const maxRefreshes = 2
 
-// Reconciler is the loop of a run: it decides, carries the decision out, and decides again until nothing is left to do now. The executor
-// drives it for a cluster, and the simulation for the objects that it holds, so that a plan shows the order in which the executor writes.
+// Reconciler is the loop of a run: it decides, carries out the decision, and decides again until nothing is left to do now. The executor runs it for a cluster.
+// The simulation runs it for stored objects, so that a plan shows the write order of the executor.
 type Reconciler struct {
 	Kube  *kube.Client
 	Clock func() time.Time
@@ -31,20 +31,20 @@ type Reconciler struct {
 	// Commit writes the status of a decision, and Apply carries out one of its actions.
 	Commit func(context.Context, *kube.Snapshot, rollout.Decision) error
 	Apply  func(context.Context, *kube.Snapshot, rollout.Action) error
-	// RunStage calls do, which is the named stage of the run.
+	// RunStage calls do as the named stage of the run.
 	RunStage func(ctx context.Context, name string, do func(context.Context) error) error
-	// OnDecision is called before a decision is carried out, unless it is nil.
+	// OnDecision, unless nil, is called before the reconciler carries out a decision.
 	OnDecision func(*kube.Snapshot, rollout.Decision)
 }
 
-// Outcome is how a run ended.
+// Outcome is the result of a run.
 type Outcome struct {
-	WakeAt    time.Time // when time has something to do again; zero for never
+	WakeAt    time.Time // the time of the next reconciliation; zero for never
 	Busy      bool      // the run had something to carry out
-	Conflicts int       // writes that came too late
+	Conflicts int       // writes that the API server refused with a conflict
 }
 
-// Reconcile decides and acts on a snapshot until nothing is left to do. A conflict means that the world has moved: look again, decide again.
+// Reconcile decides and acts on a snapshot until nothing is left to do. After a conflict it observes the cluster and decides again.
 func (r *Reconciler) Reconcile(ctx context.Context, snap *kube.Snapshot) (Outcome, error) {
 	name := types.NamespacedName{Namespace: snap.Seen.Namespace, Name: snap.Seen.Name}
 	var out Outcome
@@ -74,7 +74,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, snap *kube.Snapshot) (Outcom
 		problem, ok := apiclient.ProblemOf(err)
 		switch {
 		case ok:
-			// Nothing more is decided in this run: the next plan shows the problem, and a later run tries again.
+			// This run decides nothing more: the next plan shows the problem, and a later run retries.
 			problem.Unknown, problem.FromApply = true, true
 			snap.AddProblem(problem)
 		case apiclient.IsConflict(err):
@@ -93,7 +93,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, snap *kube.Snapshot) (Outcom
 	return out, fmt.Errorf("rollout %s did not come to rest in %d rounds", name, MaxRounds)
 }
 
-// planSnapshot decides on a snapshot, on top of what the run carries along. The status also names the scripts that render the routes.
+// planSnapshot decides on a snapshot, including the state carried within the run. The status also names the scripts that render the routes.
 func planSnapshot(run *planner.Run, snap *kube.Snapshot, now time.Time) rollout.Decision {
 	d := run.Plan(snap.Seen, now)
 	if len(snap.Scripts) > 0 {
@@ -111,7 +111,7 @@ func (r *Reconciler) observeAgain(ctx context.Context, snap *kube.Snapshot, conf
 	})
 }
 
-// carryOut commits and acts in the order that the decision asks for.
+// carryOut commits and acts in the order that the decision requires.
 func (r *Reconciler) carryOut(ctx context.Context, snap *kube.Snapshot, run *planner.Run, d rollout.Decision, changed bool) error {
 	if r.OnDecision != nil {
 		r.OnDecision(snap, d)
@@ -134,8 +134,8 @@ func (r *Reconciler) carryOut(ctx context.Context, snap *kube.Snapshot, run *pla
 	return err
 }
 
-// inOrder takes the actions in order, up to the first that fails. One route that cannot be restored is no reason to leave the others
-// on the canary, but for what it may refer to.
+// inOrder takes the actions in order, up to the first that fails. A route that fails to restore does not keep other routes on the canary. The exception is a
+// route that a failed one may still refer to.
 func inOrder(actions []rollout.Action, apply func(rollout.Action) error) error {
 	var left error
 	for _, action := range actions {

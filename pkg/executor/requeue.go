@@ -14,10 +14,9 @@ import (
 	"sluice.dev/sluice/pkg/queue"
 )
 
-// requeuer has a Rollout looked at once more when a run of this process may have come too soon. A hint travels by another way than the
-// watches of this process: it can be here before the change that it is about, and the run that it brings sees nothing new. Or it is
-// somewhere else, where it waits because the lease was left to this process. When the change has arrived, and a plan now would do
-// something, the Rollout has another run here, and is hinted anew in case that this process dies before.
+// requeuer runs a Rollout again when a run of this process may have come too early. Hints and watch events travel on separate paths. A hint can arrive before
+// its change, and then its run observes nothing new. The hint can also wait at another process because this process keeps the lease. When the change has
+// arrived and a plan would act on it, the requeuer starts a run here. It also publishes a hint in case this process dies before the run.
 type requeuer struct {
 	*Executor
 	hinter *queue.Hinter
@@ -25,23 +24,22 @@ type requeuer struct {
 	items  workqueue.TypedDelayingInterface[requeueItem]
 }
 
-// requeueItem is a Rollout to be checked. found: it was there when this process began. last: it was checked a moment ago, when no more than
-// progress was to be shown, or nothing could be told.
+// requeueItem is a Rollout to be checked. startup: the Rollout existed when this process started. rechecked: an earlier check found only progress, or could not
+// decide.
 type requeueItem struct {
 	types.NamespacedName
 	startup, rechecked bool
 }
 
-// recheckDelay is how long the run of a hint has to show progress before this process has a run of its own for it, and a watch that was asked
-// for to begin.
+// recheckDelay is the time that the run of a hint has to show progress before this process starts its own run. A requested watch has the same time to begin.
 const recheckDelay = time.Second
 
-// checkers is how many Rollouts are checked at once. A check asks nobody.
+// checkers is the number of Rollouts checked in parallel. A check sends no request to the API server.
 const checkers = 2
 
 func newRequeuer(e *Executor) *requeuer { return &requeuer{Executor: e, keys: make(chan queue.Key)} }
 
-// startChecks watches until stop is called, which is after the last run.
+// startChecks checks Rollouts until the caller calls stop, after the last run.
 func (a *requeuer) startChecks(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	a.items = workqueue.NewTypedDelayingQueue[requeueItem]()
@@ -82,7 +80,7 @@ func (a *requeuer) checkItems(ctx context.Context) {
 	}
 }
 
-// requeueIfDue has a run here of what a run here may have come too soon for.
+// requeueIfDue starts a run of a Rollout whose last run here may have come too early.
 func (a *requeuer) requeueIfDue(ctx context.Context, next requeueItem) {
 	snap, run, progress := a.previewRun(next.NamespacedName)
 	switch {
@@ -100,10 +98,10 @@ func (a *requeuer) requeueIfDue(ctx context.Context, next requeueItem) {
 	}
 }
 
-// catchUp hints what another process has left undone. It took a hint that had come too soon for it, and died before its watches showed what
-// the hint was about: nobody else knew. What cannot be told from memory, as long as this process has not yet had a run that needed the same
-// kinds, is hinted unless it is plainly at rest: most are, and there may be many. A release that ended lately is hinted too, for its record
-// is written after its end, when nobody waits for that.
+// catchUp publishes hints for unfinished work of other processes. A process may take a hint too early and die before its watches show the change. No other
+// process knows about that change. If the cache cannot decide, because no run here has needed the same kinds yet, catchUp publishes a hint unless the Rollout
+// is clearly idle. Most Rollouts are idle, and there may be many. It also publishes a hint for a release that ended recently, because the record is written
+// after the end, when no run waits for it.
 func (a *requeuer) catchUp(next requeueItem) {
 	snap, run, progress := a.previewRun(next.NamespacedName)
 	ended, idle := a.Kube.IdleSince(next.NamespacedName)
@@ -121,8 +119,7 @@ func (a *requeuer) queueKey(of requeueItem) queue.Key {
 	return queue.Key{Cluster: a.ClusterName, Namespace: of.Namespace, Name: of.Name}
 }
 
-// previewRun reports whether a run would do something now, or show no more than how far something has come. Whatever cannot be told is worth
-// a run, and is no snapshot.
+// previewRun reports whether a run would act now, or would only show progress. If the cache cannot decide, snap is nil and run is true.
 func (a *requeuer) previewRun(name types.NamespacedName) (snap *kube.Snapshot, run, progress bool) {
 	snap, ok := a.Kube.ObserveCached(name)
 	if !ok {
@@ -130,7 +127,7 @@ func (a *requeuer) previewRun(name types.NamespacedName) (snap *kube.Snapshot, r
 	}
 	decision := planSnapshot(new(planner.Run), snap, a.Clock())
 	if len(decision.Actions) > 0 || decision.Status.Sluice.WakeAt != nil {
-		return snap, true, false // the run that came too soon may have set the timer wrong
+		return snap, true, false // the early run may have set a wrong timer
 	}
 	if !planner.OnlyProgress(snap.Seen.Status, decision.Status) {
 		return snap, true, false

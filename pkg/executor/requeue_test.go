@@ -16,7 +16,7 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// Nobody hints: no watcher runs, as if each hint had been taken by a process that died before its watches showed what it was about.
+// No process publishes hints: no watcher runs. This is as if each hint reached a process that died before its watches showed the change.
 func TestAnExecutorThatBeginsFindsWhatOthersHaveLeftUndone(t *testing.T) {
 	t.Parallel()
 	w := idleWorld(t)
@@ -30,7 +30,7 @@ func TestAnExecutorThatBeginsFindsWhatOthersHaveLeftUndone(t *testing.T) {
 		t.Fatal(err)
 	}
 	healthy := w.As(api.ServiceAccountExecutor)
-	// A record is completed after the end of its release, when nobody waits for it.
+	// A record is completed after the end of its release, when no run waits for it.
 	recordless := rest.CopyConfig(healthy)
 	recordless.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
@@ -59,7 +59,7 @@ func TestAnExecutorThatBeginsFindsWhatOthersHaveLeftUndone(t *testing.T) {
 		{"an approval", approve, healthy, gets(world.PausedAt(2))},
 		{"the last approval", approve, recordless, func() {
 			w.Await(t, ns, "app", world.Healthy)
-			awaitNoHint(t, w) // as long as it keeps one it may look again by itself
+			awaitNoHint(t, w) // an executor that keeps a hint may reconcile again by itself
 		}},
 		{"the end of a record", nothing, healthy, func() { w.AwaitHistory(t, ns, "app", 1, api.OutcomeCompleted) }},
 		{"another change", image("app:3"), healthy, gets(world.PausedAt(1))},
@@ -77,7 +77,7 @@ func TestAnExecutorThatBeginsFindsWhatOthersHaveLeftUndone(t *testing.T) {
 	}
 }
 
-// awaitNoHint waits until no executor has a hint to follow any more, which nothing announces.
+// awaitNoHint waits until no executor has a hint left to follow. No event announces that.
 func awaitNoHint(t *testing.T, w *world.World) {
 	t.Helper()
 	js := w.JetStream(t)

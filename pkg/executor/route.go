@@ -16,7 +16,7 @@ import (
 	"sluice.dev/sluice/pkg/trafficrouting"
 )
 
-// reconcileRouting takes one TrafficRouting as far as it can go now.
+// reconcileRouting reconciles one TrafficRouting as far as possible now.
 func (e *Executor) reconcileRouting(ctx context.Context, name types.NamespacedName) queue.Result {
 	var snap *kube.RoutingSnapshot
 	observe := func(ctx context.Context) (err error) {
@@ -46,7 +46,7 @@ func (e *Executor) reconcileRouting(ctx context.Context, name types.NamespacedNa
 		err := e.carryOutRouting(ctx, name, snap, decision)
 		problem, ok := apiclient.ProblemOf(err)
 		switch {
-		case ok: // it is shown, and a later run tries again
+		case ok: // the status shows the problem, and a later run retries
 			snap.AddProblem(problem)
 			r := e.endRoutingRun(ctx, snap, trafficrouting.Plan(snap.Seen))
 			r.WakeAt = e.Clock().Add(unreadableRetry)
@@ -61,7 +61,7 @@ func (e *Executor) reconcileRouting(ctx context.Context, name types.NamespacedNa
 	return queue.Result{Err: fmt.Errorf("TrafficRouting %s did not come to rest in %d rounds", name, MaxRounds)}
 }
 
-// routingResult is how a run ends by an error, which is none if there is nothing left to route.
+// routingResult returns the result of a run that ended with err. It drops the error if the TrafficRouting is gone.
 func routingResult(err error) queue.Result {
 	if apiclient.IsGone(err) {
 		return queue.Result{}
@@ -83,7 +83,7 @@ func (e *Executor) carryOutRouting(ctx context.Context, name types.NamespacedNam
 	})
 }
 
-// endRoutingRun commits what there is to say when nothing is to be done.
+// endRoutingRun commits the status of a run that has no more actions.
 func (e *Executor) endRoutingRun(ctx context.Context, snap *kube.RoutingSnapshot, d trafficrouting.Decision) queue.Result {
 	if err := e.commitRouting(ctx, snap, d); err != nil {
 		return routingResult(fmt.Errorf("commit status: %w", err))

@@ -23,7 +23,7 @@ const (
 	stagePublish = "publish"
 )
 
-// runStage does one stage of a run: a span of the run's trace, and a time in the metrics.
+// runStage runs one stage of a run, with a trace span and a duration metric.
 func (e *Executor) runStage(ctx context.Context, name string, do func(context.Context) error) error {
 	began := time.Now()
 	ctx, span := startSpan(ctx, name)
@@ -33,7 +33,7 @@ func (e *Executor) runStage(ctx context.Context, name string, do func(context.Co
 	return err
 }
 
-// runAction carries out one action: a span named after its kind, and a count.
+// runAction carries out one action, with a span named after its kind and a counter.
 func (e *Executor) runAction(ctx context.Context, action rollout.Action, do func(context.Context) error) error {
 	_, kind, _ := strings.Cut(fmt.Sprintf("%T", action), ".")
 	ctx, span := startSpan(ctx, kind, attribute.String("sluice.action", action.String()))

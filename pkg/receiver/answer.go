@@ -10,13 +10,13 @@ import (
 	"sluice.dev/sluice/pkg/event"
 )
 
-// answer is what came of one event.
+// answer is the result of one event.
 type answer struct {
 	status     int
 	id, source string
 	refusal    api.Refusal
 	message    string
-	// decided is the event that tells the decision, nil when there is none.
+	// decided is the event with the decision; nil without a decision.
 	decided *event.Event
 }
 
@@ -30,13 +30,13 @@ func (a answer) withUnavailable(message string) answer {
 	return a
 }
 
-// withUnanswered is for an event of which NATS does not say whether it has stored it.
+// withUnanswered is for an event that NATS may or may not have stored.
 func (a answer) withUnanswered() answer {
 	a.status, a.message = http.StatusGatewayTimeout, "NATS does not say whether it has stored the event; send the same event again in a moment."
 	return a
 }
 
-// answerOf is the answer to an event that was decided.
+// answerOf returns the answer to a decided event.
 func answerOf(e, decided event.Event) answer {
 	a := answer{status: http.StatusConflict, id: e.ID(), source: e.Source(), decided: &decided}
 	if d, err := event.ParseDecided(decided); err == nil && d.Accepted {
@@ -45,13 +45,13 @@ func answerOf(e, decided event.Event) answer {
 	return a
 }
 
-// bodyJSON is an answer as JSON. That of a decision is the data of the event which tells it.
+// bodyJSON returns the answer as JSON. The body of a decided event is the data of the event with the decision.
 func (a answer) bodyJSON() (json.RawMessage, error) {
 	if a.decided != nil {
 		return a.decided.Data(), nil
 	}
 	out := struct {
-		// Accepted is left out as long as nobody has decided.
+		// Accepted is absent until the executor has decided.
 		Accepted *bool       `json:"accepted,omitempty"`
 		Refusal  api.Refusal `json:"refusal,omitempty"`
 		Message  string      `json:"message"`
@@ -64,7 +64,7 @@ func (a answer) bodyJSON() (json.RawMessage, error) {
 	return encodeJSON(out)
 }
 
-// encodeJSON writes JSON that a person can read as well: without escapes for <, > and &.
+// encodeJSON writes JSON for programs and people: without escapes for <, > and &.
 func encodeJSON(v any) ([]byte, error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
@@ -79,8 +79,8 @@ type batchAnswer struct {
 	Body   json.RawMessage `json:"body"`
 }
 
-// writeAnswers answers a request: a single event with its own status and, if it was decided, as the event that tells so in binary mode;
-// a batch with an array in the order of its events, and with their common status or else 207.
+// writeAnswers answers a request. A single event gets its own status and, if decided, the event with the decision in binary mode. A batch gets an array in the
+// order of its events, with their common status or else 207.
 func (d *Receiver) writeAnswers(w http.ResponseWriter, answers []answer, batch bool) {
 	status := answers[0].status
 	list := make([]batchAnswer, len(answers))
@@ -104,7 +104,7 @@ func (d *Receiver) writeAnswers(w http.ResponseWriter, answers []answer, batch b
 	}
 	if e := answers[0].decided; e != nil {
 		if header, _, err := event.Encode(*e); err == nil {
-			// Over HTTP the type of the data has one place only: Content-Type.
+			// Over HTTP only Content-Type holds the type of the data.
 			delete(header, "ce-datacontenttype")
 			for name, values := range header {
 				w.Header()[http.CanonicalHeaderKey(name)] = values
@@ -114,13 +114,13 @@ func (d *Receiver) writeAnswers(w http.ResponseWriter, answers []answer, batch b
 	d.writeJSON(w, status, list[0].Body)
 }
 
-// refuseRequest answers a request of which no event was taken.
+// refuseRequest answers a request from which the receiver takes no event.
 func (d *Receiver) refuseRequest(w http.ResponseWriter, status int, message string) {
 	d.requests.WithLabelValues(strconv.Itoa(status)).Inc()
 	d.writeJSON(w, status, map[string]string{"message": message})
 }
 
-// writeMalformed answers a body of which no event can be made out.
+// writeMalformed answers a request whose body contains no readable event.
 func (d *Receiver) writeMalformed(w http.ResponseWriter, err error) {
 	d.writeAnswers(w, []answer{answer{status: http.StatusBadRequest}.withRefusal(api.RefusalMalformed, "The body cannot be read: "+err.Error()+".")}, false)
 }
@@ -134,5 +134,5 @@ func (d *Receiver) writeJSON(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, _ = w.Write(text) // who has hung up needs no answer
+	_, _ = w.Write(text) // a client that closed the connection needs no answer
 }

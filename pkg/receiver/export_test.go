@@ -2,5 +2,5 @@ package receiver
 
 import "time"
 
-// At has the gate go by a clock of a test's.
+// At sets the clock of the access control.
 func (k *KubeAccess) At(now func() time.Time) { k.now = now }

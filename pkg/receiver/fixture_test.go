@@ -22,7 +22,7 @@ import (
 	"sluice.dev/sluice/test/natsdir"
 )
 
-// gate lets in whoever has the token of a name, and lets everybody but mallory approve in namespace shop.
+// gate accepts the token of any name, and lets every user except mallory approve in namespace shop.
 type gate struct{ down bool }
 
 var errDown = errors.New("the API server is away")
@@ -45,7 +45,7 @@ func (gate) Authorize(_ context.Context, c receiver.Caller, namespace, _ string)
 	return c.Username != "mallory" && namespace == "shop", nil
 }
 
-// world is a receiver with real NATS behind it.
+// world is a receiver with a real NATS server.
 type world struct {
 	*testing.T
 	nats  *embedded.Server
@@ -71,7 +71,7 @@ func aWorld(t *testing.T, g gate) *world {
 	return &world{t, s, q, server.URL}
 }
 
-// decide answers what comes in as the function says, in an executor's place.
+// decide answers approvals as the function says, instead of an executor.
 func (w *world) decide(answer func(queue.Approval) api.Refusal) {
 	w.Helper()
 	ctx, cancel := context.WithCancel(w.Context())
@@ -95,7 +95,7 @@ func (w *world) decide(answer func(queue.Approval) api.Refusal) {
 	})
 }
 
-// request is what a test sends; what it leaves out is as it should be.
+// request is one request of a test; unset fields get valid defaults.
 type request struct {
 	method, path, token, contentType, body string
 	header                                 map[string]string
@@ -139,7 +139,7 @@ func (w *world) send(r request) (status int, header http.Header, body string) {
 	return response.StatusCode, response.Header, strings.TrimSpace(string(text))
 }
 
-// approval is an event as JSON, with some of its attributes changed; one that is nil is left out.
+// approval returns an event as JSON, with some attributes changed; a nil attribute is absent.
 func approval(changes map[string]any) string {
 	e := map[string]any{
 		"specversion": "1.0", "type": event.TypeApproval, "id": "1", "source": "/ci", "subject": "namespaces/shop/rollouts/web",

@@ -12,7 +12,7 @@ import (
 	"sluice.dev/sluice/pkg/receiver"
 )
 
-// closed knows everybody and lets nobody through, so that the fuzzer sees all of the receiver but NATS.
+// closed accepts every token and authorizes no caller, so that the fuzzer reaches all of the receiver except NATS.
 type closed struct{}
 
 func (closed) Authenticate(context.Context, string) (receiver.Caller, error) {
@@ -23,7 +23,7 @@ func (closed) Authorize(context.Context, receiver.Caller, string, string) (bool,
 	return false, nil
 }
 
-// Whatever is sent is refused, with a message, and never as a fault of the receiver's own.
+// The receiver refuses every input with a message, and never with an internal error.
 func FuzzDoor(f *testing.F) {
 	good := approval(nil)
 	f.Add(structured, "", good)

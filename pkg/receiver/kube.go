@@ -17,27 +17,27 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// Verb is what a caller must be allowed to do with a Rollout in order to approve or reject its steps.
+// Verb is the RBAC verb on a Rollout that lets a caller approve or reject its steps.
 const Verb = "approve"
 
-// Caller is who the API server says a token belongs to.
+// Caller is the user that the API server names for a token.
 type Caller struct {
 	authenticationv1.UserInfo
 }
 
-// KubeAccess is the gate that the API server of a cluster keeps.
+// KubeAccess controls access with reviews of a cluster's API server.
 type KubeAccess struct {
 	client    kubernetes.Interface
 	audiences []string
 	now       func() time.Time
-	// reviewSlots bounds the token reviews under way: anybody may send tokens.
+	// reviewSlots bounds the token reviews in parallel, because any client can send tokens.
 	reviewSlots chan struct{}
 
 	mu      sync.Mutex
 	reviews map[[sha256.Size]byte]tokenReview
 }
 
-// tokenReview is what the API server said about a token.
+// tokenReview is a cached answer of the API server about a token.
 type tokenReview struct {
 	caller Caller
 	err    error
@@ -45,19 +45,19 @@ type tokenReview struct {
 }
 
 const (
-	// reviewTTL is how long a verdict counts. A token that was revoked opens for so long after the API server last took it, which itself
-	// remembers for 10 s what it took.
+	// reviewTTL is the lifetime of a cached review. The receiver accepts a revoked token for at most that long after the API server last accepted it. The API
+	// server itself caches a positive review for 10 s.
 	reviewTTL = 10 * time.Second
-	// maxCachedReviews bounds what is remembered; beyond it everything is forgotten.
+	// maxCachedReviews bounds the cache; when it is full, the receiver clears it.
 	maxCachedReviews = 4096
-	// maxAsking is how many tokens are being reviewed at once.
+	// maxAsking is the number of token reviews in parallel.
 	maxAsking = 16
 	// maxToken is ample for a JSON web token.
 	maxToken = 16 << 10
 )
 
-// NewKubeAccess asks the API server of a configuration, as its user. A token must be meant for one of the audiences; none means for the
-// API server itself.
+// NewKubeAccess sends reviews to the API server of a config, with the identity of the config. A token must have one of the audiences; no audiences means the
+// API server's own.
 func NewKubeAccess(config *rest.Config, audiences []string) (*KubeAccess, error) {
 	config = rest.CopyConfig(config)
 	config.UserAgent = "sluice-receiver"
@@ -71,7 +71,7 @@ func NewKubeAccess(config *rest.Config, audiences []string) (*KubeAccess, error)
 	}, nil
 }
 
-// Authenticate asks by a TokenReview.
+// Authenticate sends a TokenReview, unless it has a cached review of the token.
 func (k *KubeAccess) Authenticate(ctx context.Context, token string) (Caller, error) {
 	if token == "" || len(token) > maxToken {
 		return Caller{}, ErrUnauthenticated
@@ -100,7 +100,8 @@ func (k *KubeAccess) Authenticate(ctx context.Context, token string) (Caller, er
 	return v.caller, v.err
 }
 
-// hasAudience reports whether a token is for us. An API server that knows nothing of audiences names none, and vouches for its own only.
+// hasAudience reports whether a token is for this receiver. An API server without support for audiences returns none, and its answer counts only for its own
+// audience.
 func (k *KubeAccess) hasAudience(audiences []string) bool {
 	return len(k.audiences) == 0 || slices.ContainsFunc(k.audiences, func(a string) bool { return slices.Contains(audiences, a) })
 }
@@ -122,7 +123,7 @@ func (k *KubeAccess) cacheReview(sum [sha256.Size]byte, v tokenReview) {
 	k.reviews[sum] = v
 }
 
-// Authorize asks by a SubjectAccessReview, each time anew.
+// Authorize sends a SubjectAccessReview on each call.
 func (k *KubeAccess) Authorize(ctx context.Context, c Caller, namespace, name string) (bool, error) {
 	extra := map[string]authorizationv1.ExtraValue{}
 	for key, values := range c.Extra {

@@ -2,7 +2,7 @@ package receiver
 
 import "testing"
 
-// An API server that does not know audiences vouches for a token all the same, and says for whom it does: that counts.
+// An API server without support for audiences accepts a token of any audience. The audiences in its answer decide.
 func TestATokenMustBeMeantForOneOfOurAudiences(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// site is a namespace of a real cluster with a receiver, which asks the API server as the watcher does.
+// site is a namespace of a real cluster with a receiver that sends reviews with the identity of the watcher.
 type site struct {
 	*world
 	*cluster.World
@@ -62,13 +62,13 @@ func (s *site) do(args ...string) string {
 	return strings.TrimSpace(s.World.Do(s.T, append([]string{"-n", s.namespace}, args...)...))
 }
 
-// token asks the API server for a token of a service account.
+// token requests a token of a service account from the API server.
 func (s *site) token(account string, args ...string) string {
 	s.T.Helper()
 	return "Bearer " + s.do(append([]string{"create", "token", account}, args...)...)
 }
 
-// decision is an event about the Rollout web of the site.
+// decision returns an event about the Rollout web of the site.
 func (s *site) decision(id string, data map[string]any) string {
 	return approval(map[string]any{"id": id, "subject": "namespaces/" + s.namespace + "/rollouts/web", "data": data})
 }
@@ -209,7 +209,7 @@ type decided struct {
 	Step               int32
 }
 
-// Without the right to ask, the receiver says later and not no.
+// If the receiver may not create reviews, it answers later and not no.
 func TestAWatcherWithoutTheRightToAskSaysLater(t *testing.T) {
 	s := aSite(t)
 	gate, err := receiver.NewKubeAccess(s.As(api.ServiceAccountAnalyzer), nil)

@@ -17,20 +17,20 @@ const (
 	batchMedia      = "application/cloudevents-batch+json"
 )
 
-// requestItem is one event of a request, or why it is none.
+// requestItem is one event of a request, or the error of decoding it.
 type requestItem struct {
 	event event.Event
 	err   error
 }
 
-// tooMuch and strange are requests that are refused as a whole.
+// The receiver refuses requests with these errors as a whole.
 var (
 	errTooMuch  = errors.New("too much")
 	errNotEvent = errors.New("not a CloudEvent")
 )
 
-// readEvents takes the events out of a request, in the mode that its headers tell. An event that cannot be decoded is an item with an
-// error; a request that is none at all is an error.
+// readEvents decodes the events of a request, in the mode of its headers. An event that cannot be decoded becomes an item with an error. A request that
+// contains no CloudEvents is an error.
 func readEvents(header http.Header, body io.Reader) (items []requestItem, batch bool, err error) {
 	text, err := io.ReadAll(body)
 	var large *http.MaxBytesError

@@ -1,9 +1,9 @@
-// Package receiver lets approvals into the system over HTTP, for those who have a Kubernetes identity and no NATS: POST /v1/events
-// takes CloudEvents, in binary, structured and batched mode.
+// Package receiver accepts approvals over HTTP from clients with a Kubernetes identity and without NATS: POST /v1/events takes CloudEvents, in binary,
+// structured and batched mode.
 //
-// It decides nothing about releases and writes nothing to the cluster: it says who is asking, whether that one may approve the
-// Rollout, and hands the event on; executors decide. Its one invariant: what goes to NATS carries as principal the user whom the
-// API server named for the token, and only after the API server has said that this user may approve this Rollout.
+// It decides nothing about releases and writes nothing to the cluster. It authenticates the caller, checks that the caller may approve the Rollout, and sends
+// the event to NATS; executors decide. Its one invariant: the principal of each event that it sends to NATS is the user whom the API server named for the
+// token. It sends the event only after the API server has allowed this user to approve this Rollout.
 package receiver
 
 import (
@@ -19,20 +19,20 @@ import (
 	"sluice.dev/sluice/pkg/queue"
 )
 
-// AccessControl knows callers and what they may do. Its errors, other than ErrUnauthenticated, mean that it cannot tell now.
+// AccessControl authenticates and authorizes callers. Errors other than ErrUnauthenticated are temporary: the caller can retry.
 type AccessControl interface {
-	// Authenticate is the caller with this bearer token; ErrUnauthenticated if it is nobody's.
+	// Authenticate returns the caller with this bearer token; ErrUnauthenticated for an invalid token.
 	Authenticate(ctx context.Context, token string) (Caller, error)
 	// Authorize reports whether a caller may approve the Rollout.
 	Authorize(ctx context.Context, c Caller, namespace, name string) (bool, error)
 }
 
-// ErrUnauthenticated says that a token is not valid.
+// ErrUnauthenticated means that a token is not valid.
 var ErrUnauthenticated = errors.New("the token is not valid")
 
-// Options of a receiver.
+// Options configure a receiver.
 type Options struct {
-	// ClusterName is the name of the only cluster whose Rollouts are approved here.
+	// ClusterName is the name of the only cluster whose Rollouts this receiver approves.
 	ClusterName   string
 	AccessControl AccessControl
 	Queue         *queue.Queue
@@ -41,21 +41,21 @@ type Options struct {
 }
 
 const (
-	// maxBody and maxBatch bound what one request may bring.
+	// maxBody bounds the bytes, and maxBatch the events, of one request.
 	maxBody  = 1 << 20
 	maxBatch = 100
 	// maxWait bounds ?wait=.
 	maxWait = 10 * time.Minute
-	// maxRequests are served at once, maxPerCaller of them for one caller.
+	// maxRequests bounds the requests in parallel, and maxPerCaller the requests of one caller.
 	maxRequests  = 512
 	maxPerCaller = 64
 	// askTime bounds one exchange with the API server or with NATS.
 	askTime = 10 * time.Second
-	// retryAfter is what callers are told who come at a bad moment.
+	// retryAfter is the delay in Retry-After for temporary errors.
 	retryAfter = 2 * time.Second
 )
 
-// Receiver is the HTTP handler. Make it with New.
+// Receiver is the HTTP handler. Create it with New.
 type Receiver struct {
 	Options
 	mux      *http.ServeMux
@@ -63,11 +63,11 @@ type Receiver struct {
 	requests *prometheus.CounterVec
 
 	mu sync.Mutex
-	// openRequests counts the requests of each caller.
+	// openRequests counts the open requests of each caller.
 	openRequests map[string]int
 }
 
-// New makes a receiver.
+// New creates a receiver.
 func New(o Options) *Receiver {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -103,7 +103,7 @@ func (d *Receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// admitCaller admits one more request of a caller, and reports whether it may come in.
+// admitCaller counts one more request of a caller, and reports whether the limit allows it.
 func (d *Receiver) admitCaller(user string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

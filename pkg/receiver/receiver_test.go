@@ -150,7 +150,7 @@ func TestTheReceiverSaysLaterWhenNATSOrTheAPIServerIsAway(t *testing.T) {
 	})
 }
 
-// A caller who waits for many decisions at once does not keep others out.
+// A caller who waits for many decisions in parallel does not block other callers.
 func TestOneCallerCannotTakeAllPlaces(t *testing.T) {
 	w := aWorld(t, gate{})
 	release := make(chan struct{})
@@ -177,7 +177,7 @@ func TestOneCallerCannotTakeAllPlaces(t *testing.T) {
 	}
 }
 
-// The same source and id is another decision when it comes through the receiver, so that it has an answer of its own.
+// An event with the same source and id is another decision when it comes through the receiver, so that it has its own answer.
 func TestTheSameNameAtNATSAndAtTheReceiverIsTwo(t *testing.T) {
 	w := aWorld(t, gate{})
 	seen := make(chan string, 10)

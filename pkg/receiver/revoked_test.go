@@ -18,7 +18,7 @@ import (
 	"sluice.dev/sluice/pkg/receiver"
 )
 
-// reviewer answers reviews in the place of an API server, which goes on for 10 s of its own to take a token that was revoked.
+// reviewer answers reviews instead of an API server. A real API server accepts a revoked token for another 10 s from its own cache.
 type reviewer struct{ revoked, forbidden atomic.Bool }
 
 func (v *reviewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -47,7 +47,7 @@ func (v *reviewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(review)
 }
 
-// clock stands still until it is moved.
+// clock stands still until the test moves it.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time

@@ -15,13 +15,13 @@ import (
 	"sluice.dev/sluice/pkg/queue"
 )
 
-// Programs that use the SDK of CloudEvents send approvals, and read the answer, without knowing anything of ours.
+// Programs that use the SDK of CloudEvents send approvals and read the answer without any library of Sluice.
 func TestTheSDKOfCloudEventsSendsAndReads(t *testing.T) {
 	w := aWorld(t, gate{})
 	w.decide(func(queue.Approval) api.Refusal { return "" })
 	e := cloudevents.New()
 	e.SetType(event.TypeApproval)
-	e.SetSource("/ci/acme") // the SDK does not percent-encode what goes into headers, so nothing here needs it
+	e.SetSource("/ci/acme") // the SDK does not percent-encode header values, so no value here needs it
 	e.SetID("run-1")
 	e.SetSubject("namespaces/shop/rollouts/web")
 	if err := e.SetData("application/json", map[string]any{"decision": "approve", "rolloutID": "v1"}); err != nil {

@@ -13,15 +13,15 @@ import (
 	"sluice.dev/sluice/pkg/certwatch"
 )
 
-// ServerOptions says where and how a receiver is served.
+// ServerOptions configure the server of a receiver.
 type ServerOptions struct {
-	// Address is host:port; port 0 takes a free one.
+	// Address is host:port; port 0 selects a free port.
 	Address string
-	// CertFile and KeyFile hold the server's certificate and key. They are read again when they change.
+	// CertFile and KeyFile hold the certificate and key of the server. The server reads them again when they change.
 	CertFile, KeyFile string
-	// Plain serves without TLS beyond this machine too, for what stands behind a proxy that has the certificate.
+	// Plain serves without TLS also to other machines, for a receiver behind a proxy that terminates TLS.
 	Plain bool
-	// Handler answers.
+	// Handler answers the requests.
 	Handler http.Handler
 	Logger  *slog.Logger
 }
@@ -30,7 +30,7 @@ const (
 	headerTime = 5 * time.Second
 	bodyTime   = 15 * time.Second
 	idleTime   = time.Minute
-	// writeTime is for answers at hand; who waits for a decision is given more.
+	// writeTime bounds an immediate answer; a caller that waits for a decision gets more.
 	writeTime = 30 * time.Second
 	maxHeader = 48 << 10
 	stopTime  = 5 * time.Second
@@ -89,7 +89,7 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// URL is where the receiver is.
+// URL returns the address of the receiver.
 func (s *Server) URL() string {
 	if s.tls {
 		return "https://" + s.listener.Addr().String()
@@ -97,7 +97,7 @@ func (s *Server) URL() string {
 	return "http://" + s.listener.Addr().String()
 }
 
-// Run serves until ctx is done. Requests that wait for a decision are then told that there is none yet.
+// Run serves until ctx is done. It then ends the requests that wait for a decision with the answer that none is known yet.
 func (s *Server) Run(ctx context.Context) error {
 	defer s.cancelWaiting()
 	done := make(chan error, 1)

@@ -122,7 +122,7 @@ func TestTokensDoNotCrossTheNetworkInTheClearUnlessSaidSo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c.listening.Plain {
-				c.listening.Address = "127.0.0.1:0" // servers of tests stay on this machine
+				c.listening.Address = "127.0.0.1:0" // servers of tests listen only on this machine
 			}
 			c.listening.Logger = slog.New(slog.DiscardHandler)
 			s, err := receiver.Listen(c.listening)
@@ -144,7 +144,7 @@ func TestTokensDoNotCrossTheNetworkInTheClearUnlessSaidSo(t *testing.T) {
 	}
 }
 
-// A client that sends its headers byte by byte is cut off, and headers without end are.
+// The server cuts off a client that sends its headers byte by byte, and a client that sends endless headers.
 func TestSlowAndEndlessRequestsAreCutOff(t *testing.T) {
 	t.Parallel()
 	s := serve(t, receiver.ServerOptions{Address: "127.0.0.1:0", Handler: http.NotFoundHandler()})
@@ -166,13 +166,13 @@ func TestSlowAndEndlessRequestsAreCutOff(t *testing.T) {
 	}
 	slow := dial()
 	_, _ = slow.Write([]byte("POST /v1/events HTTP/1.1\r\nHost: x\r\nX: "))
-	// The server hangs up, with or without a word.
+	// The server closes the connection, with or without an answer.
 	if _, err := io.Copy(io.Discard, slow); errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Error("a slow client is kept")
 	}
 }
 
-// Waiting for a decision takes longer than a request may take to come in, and ends at once when the watcher stops.
+// A caller may wait for a decision longer than a request may take to arrive. The wait ends at once when the watcher stops.
 func TestWhoWaitsIsHeldAsLongAsAskedAndToldWhenTheReceiverCloses(t *testing.T) {
 	w := aWorld(t, gate{})
 	ctx, cancel := context.WithCancel(t.Context())

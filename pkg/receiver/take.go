@@ -14,7 +14,7 @@ import (
 	"sluice.dev/sluice/pkg/queue"
 )
 
-// serveEvents answers one request: who asks comes first, so that strangers cost nothing but a look at their token.
+// serveEvents answers one request. It authenticates the caller first, so that unknown clients cost no more than a token review.
 func (d *Receiver) serveEvents(w http.ResponseWriter, r *http.Request) {
 	wait, err := requestedWait(r)
 	if err != nil {
@@ -42,14 +42,14 @@ func (d *Receiver) serveEvents(w http.ResponseWriter, r *http.Request) {
 		d.writeMalformed(w, err)
 		return
 	}
-	// The server's own bound on writing is for answers that are at hand.
+	// The write deadline of the server is for immediate answers.
 	if err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(wait + time.Duration(len(items)+1)*askTime)); err != nil {
 		d.Logger.Debug("set the time to answer", "error", err)
 	}
 	d.writeAnswers(w, d.submitEvents(r.Context(), caller, items, wait), batch)
 }
 
-// requestedWait is how long the caller wants to wait for the decision: ?wait=30s.
+// requestedWait returns the time that the caller wants to wait for the decision: ?wait=30s.
 func requestedWait(r *http.Request) (time.Duration, error) {
 	text := r.URL.Query().Get("wait")
 	if text == "" {
@@ -62,7 +62,7 @@ func requestedWait(r *http.Request) (time.Duration, error) {
 	return wait, nil
 }
 
-// authenticateCaller finds out who asks, and answers when that cannot be told.
+// authenticateCaller returns the caller of a request. It answers the request itself when it cannot authenticate the caller.
 func (d *Receiver) authenticateCaller(w http.ResponseWriter, r *http.Request) (Caller, bool) {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	token = strings.TrimSpace(token)
@@ -85,7 +85,7 @@ func (d *Receiver) authenticateCaller(w http.ResponseWriter, r *http.Request) (C
 	return caller, true
 }
 
-// submitEvents hands the events on in their order, and then waits for all decisions together.
+// submitEvents sends the events to NATS in their order, and then waits for all decisions together.
 func (d *Receiver) submitEvents(ctx context.Context, caller Caller, items []requestItem, wait time.Duration) []answer {
 	ends := time.Now().Add(wait)
 	answers := make([]answer, len(items))
@@ -111,7 +111,7 @@ func (d *Receiver) submitEvents(ctx context.Context, caller Caller, items []requ
 	return answers
 }
 
-// submitEvent checks one event and hands it on. The question is nil when nothing is to be waited for.
+// submitEvent checks one event and sends it to NATS. The pending approval is nil when no decision is awaited.
 func (d *Receiver) submitEvent(ctx context.Context, caller Caller, it requestItem, wait bool) (answer, *queue.PendingApproval) {
 	a := answer{status: http.StatusBadRequest, id: it.event.ID(), source: it.event.Source()}
 	if it.err != nil {
@@ -164,7 +164,7 @@ func (d *Receiver) sendApproval(ctx context.Context, a answer, key queue.Key, pr
 	return a, question
 }
 
-// writeRetryLater asks the caller to come again.
+// writeRetryLater tells the caller to retry later.
 func (d *Receiver) writeRetryLater(w http.ResponseWriter, status int, message string) {
 	w.Header().Set("Retry-After", strconv.Itoa(int(retryAfter.Seconds())))
 	d.refuseRequest(w, status, message)
@@ -175,7 +175,7 @@ func (d *Receiver) writeUnauthorized(w http.ResponseWriter, message string) {
 	d.refuseRequest(w, http.StatusUnauthorized, message)
 }
 
-// errorSentence makes an error what a caller reads.
+// errorSentence returns an error as a sentence for callers.
 func errorSentence(err error) string {
 	text := err.Error()
 	return strings.ToUpper(text[:1]) + text[1:] + "."

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// cluster is a real one, from which is read and to which nothing is ever written.
+// cluster is a real cluster. The simulation reads from it and writes nothing to it.
 type cluster struct {
 	client *http.Client
 	base   *url.URL
@@ -31,7 +31,7 @@ func newCluster(config *rest.Config) (*cluster, error) {
 	return &cluster{client: client, base: base}, nil
 }
 
-// getObject asks for what a request is about: the object as it is, even where somebody is about to write it.
+// getObject reads the object of a request from the cluster, also for a request that writes.
 func (c *cluster) getObject(r *http.Request) (map[string]any, error) {
 	at := *c.base
 	at.Path = strings.TrimSuffix(at.Path, "/") + strings.TrimSuffix(r.URL.Path, "/status")

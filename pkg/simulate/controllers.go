@@ -30,11 +30,11 @@ var (
 	revisions      = schema.GroupResource{Group: appsv1.GroupName, Resource: "controllerrevisions"}
 )
 
-// never is from how many seconds on a pod that must have been ready for so long never counts as available: years.
+// never is a limit in seconds: a pod with a longer minimum ready time never counts as available.
 const never = math.MaxInt32 / 4
 
-// runControllers lets the controllers of a namespace do what they have to do, and reports whether that was anything, and what of it a release waits for. Of
-// endpoints a release waits for those of its canary Services alone.
+// runControllers runs the controllers of a namespace once. It reports whether they changed anything, and the changes that a release waits for. A release waits
+// only for the endpoints of its canary Services.
 func (s *store) runControllers(namespace string) (moved bool, told []string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,7 +59,7 @@ func (s *store) runControllers(namespace string) (moved bool, told []string, err
 	return s.version != before || len(s.objects) != len(was), told, nil
 }
 
-// describeProgress says how far the controllers have brought an object that a release waits for, "" where that is nothing new.
+// describeProgress describes the new progress of an object that a release waits for; "" for no new progress.
 func describeProgress(k key, was, is *unstructured.Unstructured) string {
 	count := func(o *unstructured.Unstructured, fields ...string) int64 {
 		if o == nil {
@@ -129,7 +129,7 @@ func toUnstructured(typed any, kind schema.GroupVersionKind) (*unstructured.Unst
 	return o, nil
 }
 
-// putTyped writes what a controller wants of an object.
+// putTyped stores an object as a controller changed it.
 func (s *store) putTyped(k key, typed any) error {
 	next, err := toUnstructured(typed, s.objects[k].GroupVersionKind())
 	if err != nil {
@@ -139,7 +139,7 @@ func (s *store) putTyped(k key, typed any) error {
 	return nil
 }
 
-// collectGarbage removes what is left of owners that are gone, as the garbage collector does.
+// collectGarbage removes the objects of deleted owners, as the garbage collector does.
 func (s *store) collectGarbage(namespace string) error {
 	for _, k := range s.allKeys() {
 		owner := metav1.GetControllerOfNoCopy(s.objects[k])
@@ -167,7 +167,7 @@ func (s *store) settleDeployments(namespace string) error {
 	return nil
 }
 
-// finishForegroundDeletion ends a foreground deletion: first what it owns goes.
+// finishForegroundDeletion ends a foreground deletion: it removes the owned ReplicaSets first.
 func (s *store) finishForegroundDeletion(k key) {
 	o := s.objects[k]
 	for _, set := range s.ownedBy(replicaSets, o) {
@@ -178,7 +178,7 @@ func (s *store) finishForegroundDeletion(k key) {
 	s.updateObject(k, next)
 }
 
-// ownSet is a ReplicaSet under way.
+// ownSet is a ReplicaSet that its Deployment is scaling.
 type ownSet struct {
 	key
 	*appsv1.ReplicaSet
@@ -229,13 +229,13 @@ func (s *store) settleDeployment(k key, d *appsv1.Deployment) error {
 	if err != nil {
 		return fmt.Errorf("Deployment %s: %w", d.Name, err)
 	}
-	next := s.objects[k].DeepCopy() // whose spec stays as it is written
+	next := s.objects[k].DeepCopy() // its spec stays as it is written
 	next.Object["status"] = fields
 	s.updateObject(k, next)
 	return nil
 }
 
-// putSet writes a ReplicaSet, all of whose pods are there and ready.
+// putSet stores a ReplicaSet whose pods all exist and are ready.
 func (s *store) putSet(set ownSet) error {
 	next, err := toUnstructured(set.ReplicaSet, s.objects[set.key].GroupVersionKind())
 	if err != nil {
@@ -247,7 +247,7 @@ func (s *store) putSet(set ownSet) error {
 	return s.putTyped(set.key, set.ReplicaSet)
 }
 
-// newSet makes the ReplicaSet of a Deployment's template. A cluster would name it by a hash; here it is called by what it is.
+// newSet returns the ReplicaSet of a Deployment's template. A cluster names it by a hash; the simulation names it by its role.
 func (s *store) newSet(d *appsv1.Deployment, sets []ownSet) (ownSet, error) {
 	hash := "stable"
 	switch {
@@ -294,7 +294,7 @@ func withEntry(m map[string]string, name, value string) map[string]string {
 	return m
 }
 
-// rollDeployment brings ReplicaSets as far as a Deployment's spec lets its controller go when every pod is ready at once.
+// rollDeployment scales ReplicaSets as far as the spec of the Deployment allows when every pod is ready at once.
 func rollDeployment(d *appsv1.Deployment, sets []ownSet, isNew func(ownSet) bool) {
 	want := ptr.Deref(d.Spec.Replicas, 1)
 	scale := func(o ownSet, n int32) { o.Spec.Replicas = &n }
@@ -328,7 +328,7 @@ func rollDeployment(d *appsv1.Deployment, sets []ownSet, isNew func(ownSet) bool
 		if room <= 0 || old < 0 {
 			return
 		}
-		// First what is not available goes, and of the others no more than may be missing.
+		// Scale down unavailable pods first, and no more available pods than may be missing.
 		spare := min(room, max(sets[old].desiredReplicas()-sets[old].availableReplicas(), available-(want-missing)))
 		if spare <= 0 {
 			return
@@ -337,7 +337,7 @@ func rollDeployment(d *appsv1.Deployment, sets []ownSet, isNew func(ownSet) bool
 	}
 }
 
-// rollingBudget is how many pods a Deployment may have beyond its replicas, and how many of these may be missing. One of the two is never 0.
+// rollingBudget returns the number of surge pods of a Deployment and the number of pods that may be missing. At least one of the two is above 0.
 func rollingBudget(strategy appsv1.DeploymentStrategy, want int32) (surge, missing int32) {
 	quarter := intstr.FromString("25%")
 	first, second := &quarter, &quarter
@@ -359,7 +359,7 @@ func scaledValue(n *intstr.IntOrString, of int32, up bool) int32 {
 	return int32(v)
 }
 
-// settleGateways has gateways take what was written, where they tell which generation of an object they have taken.
+// settleGateways sets the observed generation in statuses of gateway objects that have one.
 func (s *store) settleGateways(namespace string) error {
 	for _, k := range s.allKeys() {
 		if k.namespace != namespace || k.Group == api.Group || k.Group == appsv1.GroupName {

@@ -4,7 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// withDefaults is a manifest without what only an API server gives, and with the defaults by which releases go.
+// withDefaults returns a manifest without the fields that only an API server sets, and with the defaults that a release relies on.
 func withDefaults(o *unstructured.Unstructured) *unstructured.Unstructured {
 	o = o.DeepCopy()
 	for _, field := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"} {
@@ -38,15 +38,15 @@ func withDefaults(o *unstructured.Unstructured) *unstructured.Unstructured {
 			}
 		}
 		if len(ports) > 0 {
-			_ = unstructured.SetNestedSlice(o.Object, ports, "spec", "ports") // it was read from there
+			_ = unstructured.SetNestedSlice(o.Object, ports, "spec", "ports") // the list was read from this field
 		}
 	}
 	return o
 }
 
-// setDefault gives a field its default. A manifest whose parents of it are no objects is left for the release to refuse.
+// setDefault sets the default of a field. It ignores a manifest whose parents of the field are no objects; the release refuses it.
 func setDefault(o *unstructured.Unstructured, value any, fields ...string) {
 	if _, found, err := unstructured.NestedFieldNoCopy(o.Object, fields...); !found && err == nil {
-		_ = unstructured.SetNestedField(o.Object, value, fields...) // as said
+		_ = unstructured.SetNestedField(o.Object, value, fields...) // the error means such a manifest
 	}
 }

@@ -1,7 +1,7 @@
-// Package simulate plays a release to its end in memory, and tells what happened to which object at each step. The same packages carry it out
-// as in a cluster: the loop is [executor.Reconciler], planner decides, kube observes and acts. Only two things are made up: an API server
-// that keeps objects in memory, and the controllers of workloads, which are as fast as they may be and whose pods are all well.
+// Package simulate carries out a release to its end in memory, and reports the change of each object at each step. It uses the packages of the executor:
+// [executor.Reconciler] is the loop, planner decides, kube observes and acts. Only two parts are simulated. An API server keeps objects in memory. The
+// controllers of workloads act at once, and their pods are always healthy.
 //
-// It is no simulation of a cluster: nothing fails, nobody interferes, and no admission webhook changes an object. Its one invariant: no request
-// other than a GET ever leaves it.
+// It does not simulate a cluster: nothing fails, no other client writes, and no admission webhook changes an object. Its one invariant: the only requests that
+// leave the process are GET requests.
 package simulate

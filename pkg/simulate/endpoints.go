@@ -20,8 +20,8 @@ import (
 
 // This file is the controller of EndpointSlices.
 
-// settleEndpoints gives each Service that a release looks at the endpoints of the pods that it selects. If the store does not have the whole
-// cluster, it leaves out the Services whose EndpointSlices the executor has not read.
+// settleEndpoints gives each Service of the release the endpoints of the pods that it selects. If the store does not have the whole cluster, it omits the
+// Services whose EndpointSlices the executor has not read.
 func (s *store) settleEndpoints(namespace string) error {
 	for _, k := range s.listKeys(services, namespace) {
 		service := s.objects[k]
@@ -35,21 +35,21 @@ func (s *store) settleEndpoints(namespace string) error {
 	return nil
 }
 
-// slicesOf are the EndpointSlices of a Service.
+// slicesOf returns the keys of the EndpointSlices of a Service.
 func (s *store) slicesOf(service *unstructured.Unstructured) []key {
 	return slices.DeleteFunc(s.listKeys(endpointSlices, service.GetNamespace()), func(k key) bool {
 		return s.objects[k].GetLabels()[discoveryv1.LabelServiceName] != service.GetName()
 	})
 }
 
-// settleEndpointsOf keeps one slice for pods that have the same ports.
+// settleEndpointsOf keeps one slice for the pods with the same ports.
 func (s *store) settleEndpointsOf(service *unstructured.Unstructured) error {
 	svc, err := fromUnstructured[corev1.Service](service)
 	if err != nil {
 		return err
 	}
 	if len(svc.Spec.Selector) == 0 {
-		return nil // no controller makes endpoints of it
+		return nil // no controller creates endpoints for it
 	}
 	wanted := map[key]*discoveryv1.EndpointSlice{}
 	var ports [][]discoveryv1.EndpointPort
@@ -72,7 +72,7 @@ func (s *store) settleEndpointsOf(service *unstructured.Unstructured) error {
 			Addresses: []string{fmt.Sprintf("10.0.%d.%d", i/250, i%250+1)}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true)}, TargetRef: &pod.ref,
 		})
 	}
-	for _, k := range s.slicesOf(service) { // also the slices that were read from a cluster
+	for _, k := range s.slicesOf(service) { // including the slices read from a cluster
 		if wanted[k] == nil {
 			s.removeObject(k)
 		}
@@ -93,7 +93,7 @@ func (s *store) settleEndpointsOf(service *unstructured.Unstructured) error {
 	return nil
 }
 
-// endpointPorts are the ports of a Service that lead to a port of the containers. Kubernetes does not check a target port that is a number.
+// endpointPorts returns the ports of a Service that lead to a port of the containers. Kubernetes does not check a numeric target port.
 func endpointPorts(svc *corev1.Service, containers []corev1.Container) (ports []discoveryv1.EndpointPort) {
 	for _, port := range svc.Spec.Ports {
 		number := cmp.Or(port.TargetPort.IntVal, port.Port)
@@ -114,18 +114,18 @@ func endpointPorts(svc *corev1.Service, containers []corev1.Container) (ports []
 	return ports
 }
 
-// readyPod is a pod that requests may reach.
+// readyPod is a pod that can receive requests.
 type readyPod struct {
 	ref        corev1.ObjectReference
 	containers []corev1.Container
 }
 
-// readyPods are the ready pods that a selector matches. The store has no objects for the pods of ReplicaSets, and counts them by the status.
+// readyPods returns the ready pods that a selector matches. The store has no objects for the pods of ReplicaSets, and counts them by the status.
 func (s *store) readyPods(namespace string, selector labels.Selector) (found []readyPod) {
 	add := func(o *unstructured.Unstructured, name string, fields ...string) {
 		var spec corev1.PodSpec
 		body, _, _ := unstructured.NestedMap(o.Object, fields...)
-		_ = runtime.DefaultUnstructuredConverter.FromUnstructured(body, &spec) // a pod spec that cannot be read has no named port
+		_ = runtime.DefaultUnstructuredConverter.FromUnstructured(body, &spec) // a pod spec that cannot be decoded has no named port
 		ref := corev1.ObjectReference{Kind: "Pod", Namespace: namespace, Name: name, UID: o.GetUID()}
 		found = append(found, readyPod{ref, slices.Concat(spec.InitContainers, spec.Containers)})
 	}

@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// ReadManifests are the objects of files and directories; "-" stands for those of the standard input; lists are taken apart. Objects that name no
-// namespace get the one given. In a directory *.yaml, *.yml and *.json count, in the order of their names, and directories below it do not.
+// ReadManifests returns the objects of files and directories, with the elements of lists as objects; "-" means standard input. Objects without a namespace get
+// the given one. In a directory it reads *.yaml, *.yml and *.json in the order of their names, and no subdirectories.
 func ReadManifests(paths []string, stdin io.Reader, namespace string) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	for _, path := range paths {
@@ -82,7 +82,7 @@ func readFile(file string, stdin io.Reader) ([]*unstructured.Unstructured, error
 	return objectsIn(text)
 }
 
-// objectsIn are the objects of a stream of documents.
+// objectsIn returns the objects of a stream of documents.
 func objectsIn(text []byte) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	documents := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)

@@ -18,10 +18,10 @@ import (
 	"sluice.dev/sluice/pkg/workload"
 )
 
-// nodes is on how many nodes a DaemonSet runs that no cluster has told of.
+// nodes is the number of nodes of a DaemonSet whose status does not report one.
 const nodes = 3
 
-// settleObjects plays the controllers of workloads that are no Deployments: StatefulSets, DaemonSets, and OpenKruise's kinds.
+// settleObjects runs the controllers of all workloads except Deployments: StatefulSets, DaemonSets, and OpenKruise's kinds.
 func (s *store) settleObjects(namespace string) error {
 	for _, k := range s.allKeys() {
 		o := s.objects[k]
@@ -37,7 +37,7 @@ func (s *store) settleObjects(namespace string) error {
 	return nil
 }
 
-// podController is the pods of a workload that is no Deployment, with the one who controls them.
+// podController is the controller of a workload other than a Deployment.
 type podController struct {
 	*store
 	key
@@ -48,7 +48,7 @@ func (c *podController) workloadObject() *unstructured.Unstructured { return c.o
 
 func (c *podController) isDaemonSet() bool { return c.kind.Type == api.WorkloadTypeDaemonSet }
 
-// desiredPods is how many pods it has.
+// desiredPods returns the number of pods that the workload should have.
 func (c *podController) desiredPods() int64 {
 	if c.isDaemonSet() {
 		if n, ok, _ := unstructured.NestedInt64(c.workloadObject().Object, "status", "desiredNumberScheduled"); ok {
@@ -62,7 +62,7 @@ func (c *podController) desiredPods() int64 {
 	return 1
 }
 
-// oldPodsKept is how many pods may stay in an older version, and paused whether all of them do whatever else is said.
+// oldPodsKept returns the number of pods that may keep an older version. paused means that all of them do, regardless of the partition.
 func (c *podController) oldPodsKept() (n int64, paused bool) {
 	strategy, _, _ := unstructured.NestedMap(c.workloadObject().Object, "spec", "updateStrategy")
 	rolling, _ := strategy["rollingUpdate"].(map[string]any)
@@ -83,7 +83,7 @@ func (c *podController) oldPodsKept() (n int64, paused bool) {
 	return min(int64(kept), c.desiredPods()), paused || kind == "OnDelete"
 }
 
-// ensureRevision is the ControllerRevision of the template, which is made where there is none yet.
+// ensureRevision returns the name of the ControllerRevision of the template, and creates it if it does not exist.
 func (c *podController) ensureRevision() (string, error) {
 	o := c.workloadObject()
 	body, _, _ := unstructured.NestedMap(o.Object, "spec", "template")
@@ -124,7 +124,7 @@ func templateOf(body map[string]any) (corev1.PodTemplateSpec, error) {
 	return t, runtime.DefaultUnstructuredConverter.FromUnstructured(body, &t)
 }
 
-// revisionLabel is how pods of a revision of that name are labelled.
+// revisionLabel returns the label value of the pods of a revision.
 func (c *podController) revisionLabel(revision string) string {
 	if c.kind.Type == api.WorkloadTypeStatefulSet {
 		return revision
@@ -160,7 +160,7 @@ func (c *podController) reconcilePods() error {
 	return nil
 }
 
-// replacePods makes the pods that are missing, takes away those that are too many, and replaces older ones as far as the partition lets it.
+// replacePods creates missing pods, removes surplus pods, and replaces older pods as far as the partition allows.
 func (c *podController) replacePods(updated, current string) error {
 	o := c.workloadObject()
 	kept, paused := c.oldPodsKept()
@@ -187,7 +187,7 @@ func (c *podController) replacePods(updated, current string) error {
 	mine := c.ownedBy(pods, o)
 	isOf := func(k key) bool { return c.objects[k].GetLabels()[c.kind.HashLabel] == c.revisionLabel(updated) }
 	slices.SortFunc(mine, func(a, b key) int {
-		if c.kind.Type != api.WorkloadTypeStatefulSet && isOf(a) != isOf(b) { // what is too many is of an older version
+		if c.kind.Type != api.WorkloadTypeStatefulSet && isOf(a) != isOf(b) { // surplus pods of the older version go first
 			if isOf(b) {
 				return -1
 			}
@@ -236,7 +236,7 @@ func (c *podController) makePod(k key, revision string) error {
 	return nil
 }
 
-// statusFields is what its controller tells, whose pods are all well.
+// statusFields returns the status that the controller would report with healthy pods only.
 func (c *podController) statusFields(updated, current string, have, fresh int64) map[string]any {
 	status := map[string]any{"observedGeneration": c.workloadObject().GetGeneration()}
 	if c.isDaemonSet() {

@@ -73,7 +73,7 @@ metadata: {name: all, namespace: shop}
 spec: {http: [{route: [{destination: {host: web}}]}]}
 `
 
-// A plan of manifests knows what gateway objects name, and on which of these the release routes itself, in every step.
+// A plan from manifests knows the objects that gateway objects name, and the gateway objects that the release itself routes, in every step.
 func TestAPlanFollowsWhatGatewayObjectsName(t *testing.T) {
 	t.Parallel()
 	const (
@@ -141,7 +141,7 @@ metadata: {name: own, namespace: shop}
 spec: {}
 `
 
-// An object names what an executor made beside it as long as a step is under way.
+// While a step is under way, an object names the objects that the executor created for its route.
 func TestAScriptDoesNotReadWhatWasMadeForIt(t *testing.T) {
 	t.Parallel()
 	all, err := objectsIn([]byte(strings.Replace(shop, "REFS", "{apiVersion: roads.example.com/v1, kind: Road, name: web}", 1) + road))

@@ -16,19 +16,19 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// Report is what became of a release.
+// Report is the result of a simulated release.
 type Report struct {
 	Namespace string `json:"namespace"`
 	Rollout   string `json:"rollout"`
 	Workload  string `json:"workload"`
-	// NewVersion is where the new template comes from: manifest, made up, or under way.
+	// NewVersion is the source of the new template: manifest, made up, or under way.
 	NewVersion string    `json:"newVersion"`
 	Phases     []Phase   `json:"phases"`
 	Warnings   []string  `json:"warnings,omitempty"` // problems that do not stop it
-	Refusals   []Refusal `json:"refusals,omitempty"` // none means that the plan can be carried out
+	Refusals   []Refusal `json:"refusals,omitempty"` // empty means that the plan can be carried out
 }
 
-// Phase is a part of a release: what is done before it, one of its steps, or its end.
+// Phase is a part of a release: the preparation, one of the steps, or the end.
 type Phase struct {
 	Name      string   `json:"name"`
 	Step      int      `json:"step,omitempty"`   // from 1 on
@@ -55,20 +55,20 @@ func (r Result) String() string {
 	return "traffic " + r.Traffic + ", " + pods
 }
 
-// Event is one thing that is done, or waited for; in order.
+// Event is one action or one wait. Events are in order.
 type Event struct {
 	Does  string `json:"does,omitempty"`
 	Waits string `json:"waits,omitempty"`
 }
 
-// Change is what became of one object.
+// Change is the change of one object.
 type Change struct {
 	Object string   `json:"object"` // Kind name
 	Change string   `json:"change"` // created, changed or deleted
 	Diff   []string `json:"diff,omitempty"`
 }
 
-// Refusal is why the release does not go on.
+// Refusal is a reason why the release stops.
 type Refusal struct {
 	Step    int    `json:"step,omitempty"`
 	Object  string `json:"object,omitempty"`
@@ -81,7 +81,7 @@ type recorder struct {
 	report  *Report
 	store   *store
 	steps   []string
-	named   []string // objects that are told of even if they do not change
+	named   []string // objects that the report names even if they do not change
 	before  map[key]*unstructured.Unstructured
 	begun   bool
 	current *Phase
@@ -130,7 +130,7 @@ func (c *recorder) recordResult(s api.RolloutStatus, seen rollout.Seen) {
 	}
 	for _, t := range s.Sluice.Transitions {
 		if rollout.State(t.To) == rollout.StateInitializing {
-			c.current.Result = nil // the transitions before belong to another release
+			c.current.Result = nil // the earlier transitions belong to another release
 		}
 		if rollout.State(t.To) != rollout.StateAnalysis || int(t.Step) != c.current.Step {
 			continue
@@ -155,7 +155,7 @@ func newPods(s api.RolloutStatus) int32 {
 	return 0
 }
 
-// enterPhase begins the phase that a status is in.
+// enterPhase begins the phase of a status.
 func (c *recorder) enterPhase(s api.RolloutStatus) {
 	state := stateOf(s)
 	switch {
@@ -204,7 +204,7 @@ func (c *recorder) addWarning(what string) {
 	}
 }
 
-// closePhase ends the phase under way, with what has become of each object.
+// closePhase ends the current phase and records the changes of objects.
 func (c *recorder) closePhase() {
 	c.store.mu.Lock()
 	defer c.store.mu.Unlock()
@@ -260,7 +260,7 @@ func (c *recorder) addChange(phase *Phase, k key) {
 	}
 }
 
-// isReported reports whether objects are told of: those that users write, and that are in their stead.
+// isReported reports whether the report includes an object: objects that users write, and the objects that replace those in a release.
 func isReported(k key) bool {
 	switch k.GroupResource {
 	case replicaSets, pods, endpointSlices, revisions:
@@ -273,7 +273,7 @@ func isReported(k key) bool {
 	return k.Group != "admissionregistration.k8s.io"
 }
 
-// ownerFields is an object as its owner could have written it, without what the API server and Sluice note down on it for themselves; nil for none.
+// ownerFields returns an object as its owner could have written it, without the fields that the API server and Sluice add; nil for nil.
 func ownerFields(o *unstructured.Unstructured) map[string]any {
 	if o == nil {
 		return nil
@@ -301,13 +301,13 @@ func ownerFields(o *unstructured.Unstructured) map[string]any {
 				delete(fields, "uid")
 			}
 		}
-		_ = unstructured.SetNestedSlice(o.Object, owners, "metadata", "ownerReferences") // it was read from there
+		_ = unstructured.SetNestedSlice(o.Object, owners, "metadata", "ownerReferences") // the list was read from this field
 	}
 	pruneEmpty(o.Object)
 	return o.Object
 }
 
-// pruneEmpty drops what encoders add: nulls, and empty objects of fields that are never empty by intent.
+// pruneEmpty drops additions of encoders: nulls, and empty objects in fields that are never intentionally empty.
 func pruneEmpty(fields map[string]any) {
 	for name, v := range fields {
 		switch v := v.(type) {
@@ -328,7 +328,7 @@ func pruneEmpty(fields map[string]any) {
 	}
 }
 
-// DescribeVersion says where the new version of the plan comes from.
+// DescribeVersion describes the source of the new version.
 func (r Report) DescribeVersion() string {
 	switch r.NewVersion {
 	case "manifest":

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// replaced are the objects of a release in place of a workload of so many pods.
+// replaced returns the objects of a release with constant capacity, for a workload with the given number of pods.
 func replaced(t *testing.T, replicas int64, steps ...any) []*unstructured.Unstructured {
 	t.Helper()
 	all := objects(t, "examples/seeds/istio-walkthrough")
@@ -39,7 +39,7 @@ func TestTheResultOfEachStepIsTold(t *testing.T) {
 	last := aStep("100%", "100%", false)
 	for name, tt := range map[string]struct {
 		objects []*unstructured.Unstructured
-		want    []string // a line for each step, and what is refused
+		want    []string // a line for each step, and the refusals
 	}{
 		"a canary takes no stable pod": {objects(t, "examples/seeds/istio-walkthrough"), []string{
 			"Step 1 of 3: traffic matches, pods: 1 new, 3 stable", "Step 2 of 3: traffic 50%, pods: 2 new, 3 stable", "Step 3 of 3: traffic 80%, pods: 3 new, 3 stable"}},
@@ -70,7 +70,7 @@ func TestTheResultOfEachStepIsTold(t *testing.T) {
 	}
 }
 
-// The manifests of the new version do not have a ConfigMap any more that pods of the stable version name.
+// The manifests of the new version no longer contain a ConfigMap that pods of the stable version name.
 func TestWhatStablePodsMayLoseIsInThePlan(t *testing.T) {
 	t.Parallel()
 	const named = "web-7b2fk9mgtd"

@@ -15,7 +15,7 @@ import (
 	"sluice.dev/sluice/pkg/trafficrouting"
 )
 
-// runEnd is how a run ended.
+// runEnd is the state at the end of a run.
 type runEnd struct {
 	status api.RolloutStatus
 	wake   time.Time
@@ -29,7 +29,7 @@ func stateOf(s api.RolloutStatus) rollout.State {
 	return rollout.State(s.Sluice.State)
 }
 
-// newReconciler is the loop of the executor on the API server of the simulation, which records what it decides and does.
+// newReconciler returns the loop of the executor on the simulated API server. It records decisions and actions.
 func (p *simulation) newReconciler() *executor.Reconciler {
 	return &executor.Reconciler{
 		Kube: p.client, Clock: func() time.Time { return p.now },
@@ -48,7 +48,7 @@ func (p *simulation) newReconciler() *executor.Reconciler {
 	}
 }
 
-// runUntilIdle takes the release as far as it can go now.
+// runUntilIdle carries the release on as far as possible now.
 func (p *simulation) runUntilIdle(ctx context.Context) (runEnd, error) {
 	snap, err := p.client.ObserveLive(ctx, p.Rollout)
 	if err != nil {
@@ -58,7 +58,7 @@ func (p *simulation) runUntilIdle(ctx context.Context) (runEnd, error) {
 	return runEnd{status: snap.Seen.Status, wake: out.WakeAt, seen: snap.Seen}, err
 }
 
-// advanceTrafficRouting takes the TrafficRouting that the Rollout names as far as it can go, and reports whether there was anything to do.
+// advanceTrafficRouting carries on the TrafficRouting of the Rollout as far as possible, and reports whether it changed anything.
 func (p *simulation) advanceTrafficRouting(ctx context.Context) (moved bool, err error) {
 	if p.spec.TrafficRouting == "" {
 		return false, nil
@@ -67,7 +67,7 @@ func (p *simulation) advanceTrafficRouting(ctx context.Context) (moved bool, err
 	for range executor.MaxRounds {
 		snap, err := p.client.ObserveRouting(ctx, types.NamespacedName{Namespace: p.Rollout.Namespace, Name: p.spec.TrafficRouting})
 		if apiclient.IsGone(err) {
-			return false, nil // which the release is held for
+			return false, nil // the release stalls because of it
 		}
 		if err != nil {
 			return false, err

@@ -24,7 +24,7 @@ metadata: {name: b, namespace: shop}
 spec: {hosts: [b.example.com], http: [{route: [{destination: {host: web}}]}]}
 `
 
-// The other routes do not stay on the canary because one cannot be restored: a plan tries them, as the executor does.
+// If one route cannot be restored, the other routes do not stay on the canary: a plan tries to restore them, as the executor does.
 func TestAPlanRestoresTheOtherRoutesWhenOneFails(t *testing.T) {
 	t.Parallel()
 	const refs = "{apiVersion: networking.istio.io/v1, kind: VirtualService, name: a}, {apiVersion: networking.istio.io/v1, kind: VirtualService, name: b}"

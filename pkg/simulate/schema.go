@@ -9,7 +9,7 @@ import (
 	"sluice.dev/sluice/deploy"
 )
 
-// crdSchemas are those of Sluice's own kinds, as its CustomResourceDefinitions have them.
+// crdSchemas returns the schemas of Sluice's kinds from their CustomResourceDefinitions.
 func crdSchemas() (map[string]map[string]any, error) {
 	text, err := deploy.Manifests("crds")
 	if err != nil {
@@ -34,7 +34,7 @@ func crdSchemas() (map[string]map[string]any, error) {
 	return all, nil
 }
 
-// fillDefaults gives a value the defaults of its schema, as the API server does.
+// fillDefaults sets the defaults of a schema in a value, as the API server does.
 func fillDefaults(value any, schema map[string]any) {
 	switch value := value.(type) {
 	case map[string]any:

@@ -23,15 +23,15 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// server answers requests of the API from a store, in the place of a network.
+// server answers API requests from a store, without a network.
 type server struct {
 	store *store
-	// beyond is asked for what the store has never heard of; nil when there is nothing beyond.
+	// beyond is the cluster for objects that the store does not know; nil without a cluster.
 	beyond *cluster
-	listed map[string]bool // lists that were asked for beyond
+	listed map[string]bool // lists that were read from beyond
 }
 
-// request is one request of the API.
+// request is one API request.
 type request struct {
 	key
 	version     string
@@ -42,7 +42,7 @@ type request struct {
 	body        []byte
 }
 
-// RoundTrip answers.
+// RoundTrip answers a request from the store.
 func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
 	var body []byte
 	if r.Body != nil {
@@ -50,7 +50,7 @@ func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
 		if body, err = io.ReadAll(r.Body); err != nil {
 			return nil, err
 		}
-		_ = r.Body.Close() // as a RoundTripper must; nothing is left in it
+		_ = r.Body.Close() // a RoundTripper must close it; the body is read completely
 	}
 	s.store.mu.Lock()
 	defer s.store.mu.Unlock()
@@ -125,7 +125,7 @@ func (s *server) answerRequest(r *http.Request, body []byte) (any, error) {
 	return nil, fmt.Errorf("%s %s is no request that a rehearsal makes", r.Method, r.URL.Path)
 }
 
-// listGroups tells which groups of kinds are served: those of the store, if there is nothing beyond.
+// listGroups returns the API groups: of the cluster if there is one, otherwise of the store.
 func (s *server) listGroups(r *http.Request) (any, error) {
 	if s.beyond != nil {
 		return s.beyond.getObject(r)
@@ -144,7 +144,7 @@ func (s *server) listGroups(r *http.Request) (any, error) {
 	return list, nil
 }
 
-// listResources tells which kinds are served.
+// listResources returns the resources of a group version.
 func (s *server) listResources(r *http.Request, of schema.GroupVersion) (any, error) {
 	if s.beyond != nil {
 		return s.beyond.getObject(r)
@@ -161,7 +161,7 @@ func (s *server) listResources(r *http.Request, of schema.GroupVersion) (any, er
 	return list, nil
 }
 
-// findObject is an object that the store has, or that is beyond.
+// findObject returns an object from the store or from the cluster.
 func (s *server) findObject(r *http.Request, q request) (*unstructured.Unstructured, error) {
 	if s.store.objects[q.key] == nil && !s.store.gone[q.key] && s.beyond != nil {
 		body, err := s.beyond.getObject(r)
@@ -178,7 +178,7 @@ func (s *server) findObject(r *http.Request, q request) (*unstructured.Unstructu
 
 func (s *server) getObject(r *http.Request, q request) (any, error) {
 	if s.beyond == nil && q.Group == "admissionregistration.k8s.io" {
-		return map[string]any{"metadata": map[string]any{"name": q.name}}, nil // as where Sluice is installed
+		return map[string]any{"metadata": map[string]any{"name": q.name}}, nil // as in a cluster with Sluice installed
 	}
 	o, err := s.findObject(r, q)
 	if s.beyond == nil && q.Resource == "secrets" && apierrors.IsNotFound(err) { // manifests seldom contain Secrets
@@ -190,7 +190,7 @@ func (s *server) getObject(r *http.Request, q request) (any, error) {
 	return q.viewOf(o), nil
 }
 
-// viewOf is an object in the version, and as the part, that was asked for.
+// viewOf returns an object in the requested version, complete or only its metadata.
 func (q request) viewOf(o *unstructured.Unstructured) map[string]any {
 	seen := o.DeepCopy()
 	seen.SetAPIVersion(schema.GroupVersion{Group: q.Group, Version: q.version}.String())
@@ -224,7 +224,7 @@ func (s *server) listObjects(r *http.Request, q request) (any, error) {
 	return map[string]any{"apiVersion": version, "kind": kind, "metadata": map[string]any{"resourceVersion": fmt.Sprint(s.store.version)}, "items": items}, nil
 }
 
-// listKind is the kind of an empty list, which clients of built-in types read; others take any.
+// listKind returns the kind of an empty list. Clients of built-in types require it; other clients accept any kind.
 func listKind(version schema.GroupVersion, resource string) string {
 	for kind := range scheme.Scheme.KnownTypes(version) {
 		if item, ok := strings.CutSuffix(kind, "List"); ok && strings.EqualFold(item+"s", resource) {
@@ -292,7 +292,7 @@ func (s *server) replaceObject(r *http.Request, q request) (any, error) {
 	return s.writeObject(q, was, next)
 }
 
-// writeObject puts next in the place of what was, as far as the request reaches.
+// writeObject replaces was by next, limited to the part that the request may change.
 func (s *server) writeObject(q request, was, next *unstructured.Unstructured) (any, error) {
 	if q.subresource == "status" {
 		whole := was.DeepCopy()
@@ -372,7 +372,7 @@ func (s *server) deleteObject(r *http.Request, q request) (any, error) {
 	return metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess}, nil
 }
 
-// decodeObject reads an object in whichever encoding a client sends it.
+// decodeObject decodes an object in any encoding that a client sends.
 func decodeObject(body []byte) (*unstructured.Unstructured, error) {
 	o := &unstructured.Unstructured{}
 	if bytes.HasPrefix(bytes.TrimSpace(body), []byte("{")) {

@@ -27,27 +27,26 @@ import (
 	"sluice.dev/sluice/pkg/trafficrouting"
 )
 
-// Options say what is rehearsed.
+// Options configure a simulation.
 type Options struct {
-	// Rollout is whose release it is.
+	// Rollout is the Rollout of the release.
 	Rollout types.NamespacedName
-	// Objects are what there is, the Rollout included; a second manifest of the workload is its new version. With Config they are but the
-	// new version.
+	// Objects are all objects, including the Rollout; a second manifest of the workload is its new version. With Config they contain only the new version.
 	Objects []*unstructured.Unstructured
-	// Config is the cluster to begin from, by reading only; nil when Objects are all there is.
+	// Config is the cluster to read from; nil when Objects contain everything.
 	Config *rest.Config
-	// ScriptDir and ScriptConfigMap are where scripts of users are, as executors take them.
+	// ScriptDir and ScriptConfigMap are the sources of users' scripts, as for executors.
 	ScriptDir       string
 	ScriptConfigMap types.NamespacedName
-	// Command is how the user calls this program.
+	// Command is the name of this program in commands for users.
 	Command string
 	Now     time.Time
 }
 
-// maxRuns bounds how often a release may come to rest: more means that it never ends.
+// maxRuns bounds the number of runs. A release with more runs never ends.
 const maxRuns = 1000
 
-// simulation is one rehearsal.
+// simulation is one simulated release.
 type simulation struct {
 	Options
 	store      *store
@@ -59,7 +58,7 @@ type simulation struct {
 	rec        *recorder
 }
 
-// SimulateRelease rehearses a release. The error is for what cannot be read; what refuses the release stands in the report.
+// SimulateRelease simulates a release. It returns an error for unreadable input; the report holds the refusals of the release.
 func SimulateRelease(ctx context.Context, o Options) (*Report, error) {
 	p := &simulation{Options: o, now: o.Now}
 	p.store = newStore(func() time.Time { return p.now })
@@ -72,7 +71,7 @@ func SimulateRelease(ctx context.Context, o Options) (*Report, error) {
 	return p.rec.report, nil
 }
 
-// buildServer makes the API server and its client, and fills in what is there.
+// buildServer creates the API server and its client, and loads the objects.
 func (p *simulation) buildServer(ctx context.Context) error {
 	server := &server{store: p.store, listed: map[string]bool{}}
 	if p.Config != nil {
@@ -104,7 +103,7 @@ func (p *simulation) buildServer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if spec, err := rollout.Parse(r); err == nil { // one that is not valid is refused by the release
+	if spec, err := rollout.Parse(r); err == nil { // the release refuses an invalid Rollout
 		p.spec = spec
 	}
 	if err := p.checkForeignManifests(); err != nil {
@@ -116,7 +115,7 @@ func (p *simulation) buildServer(ctx context.Context) error {
 	return nil
 }
 
-// checkForeignManifests says of a manifest beside a cluster that it is not that of the new version: nobody would see that it does not count.
+// checkForeignManifests rejects a manifest of another object when a cluster is given, because the simulation would ignore it silently.
 func (p *simulation) checkForeignManifests() error {
 	if p.Config == nil {
 		return nil
@@ -130,7 +129,7 @@ func (p *simulation) checkForeignManifests() error {
 	return nil
 }
 
-// readRollout is the Rollout as it is before all.
+// readRollout returns the Rollout before the simulation.
 func (p *simulation) readRollout(ctx context.Context, config *rest.Config) (*api.Rollout, error) {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -147,8 +146,8 @@ func (p *simulation) rolloutKey() key {
 	return key{api.RolloutResource().GroupResource(), p.Rollout.Namespace, p.Rollout.Name}
 }
 
-// serveKinds makes the kinds known that the Rollout names, and those that their scripts make beside them: of what is not there is told that it is missing, and not
-// that nobody knows it.
+// serveKinds registers the kinds that the Rollout names, and the kinds that their scripts create. A missing object of such a kind is then reported as missing,
+// and not as an unknown kind.
 func (p *simulation) serveKinds() {
 	p.store.mu.Lock()
 	defer p.store.mu.Unlock()
@@ -177,7 +176,7 @@ func (p *simulation) serveKinds() {
 	}
 }
 
-// scriptsOfUsers are those in the ConfigMap among the manifests.
+// scriptsOfUsers returns the scripts in the ConfigMap among the manifests.
 func (p *simulation) scriptsOfUsers() script.ConfigMap {
 	cm := script.ConfigMap{Name: p.ScriptConfigMap.String()}
 	if o := p.store.objects[key{schema.GroupResource{Resource: "configmaps"}, p.ScriptConfigMap.Namespace, p.ScriptConfigMap.Name}]; o != nil {
@@ -191,7 +190,7 @@ func (p *simulation) routingKey() key {
 	return key{api.TrafficRoutingResource().GroupResource(), p.Rollout.Namespace, p.spec.TrafficRouting}
 }
 
-// playRelease carries the release out, from what there is to its end or to what holds it.
+// playRelease carries the release to its end, or to the point where it stalls.
 func (p *simulation) playRelease(ctx context.Context) error {
 	if why := p.describeUnknownFields(); why != "" {
 		p.rec.addRefusal(Refusal{Reason: string(rollout.ReasonInvalidSpec), Message: why})
@@ -204,7 +203,7 @@ func (p *simulation) playRelease(ctx context.Context) error {
 			return err
 		}
 		p.rec.enterPhase(h.status)
-		if stateOf(h.status) == rollout.StateInitializing && p.recordRefusals(h) { // the plan judges the real endpoints before settle replaces them
+		if stateOf(h.status) == rollout.StateInitializing && p.recordRefusals(h) { // the plan judges the real endpoints before the simulated controller replaces them
 			return nil
 		}
 		if moved, err := p.advanceCluster(ctx, h); moved || err != nil {
@@ -239,7 +238,7 @@ func (p *simulation) playRelease(ctx context.Context) error {
 	return fmt.Errorf("the release of Rollout %s did not come to its end in %d rests", p.Rollout, maxRuns)
 }
 
-// describeUnknownFields says what in the manifests of Rollouts and TrafficRoutings an API server would not know.
+// describeUnknownFields describes the fields of a Rollout or TrafficRouting manifest that the API server does not know.
 func (p *simulation) describeUnknownFields() string {
 	for _, o := range p.Objects {
 		var into any
@@ -260,10 +259,10 @@ func (p *simulation) describeUnknownFields() string {
 	return ""
 }
 
-// canRelease reports whether a release can begin: the workload is known and adopted.
+// canRelease reports whether a release can begin: the executor has adopted the workload.
 func (p *simulation) canRelease(h runEnd) bool { return h.status.Phase == api.PhaseHealthy }
 
-// advanceCluster lets the world go on.
+// advanceCluster runs the other controllers of the cluster.
 func (p *simulation) advanceCluster(ctx context.Context, h runEnd) (bool, error) {
 	moved, told, err := p.store.runControllers(p.Rollout.Namespace)
 	if err == nil && !moved {
@@ -277,7 +276,7 @@ func (p *simulation) advanceCluster(ctx context.Context, h runEnd) (bool, error)
 	return moved, err
 }
 
-// continueRelease does what a release at rest waits for, and reports whether there is nothing.
+// continueRelease provides the approval or the time that a release waits for. over reports that the release stalls.
 func (p *simulation) continueRelease(h runEnd) (over bool, err error) {
 	status := h.status
 	switch state := stateOf(status); {
@@ -285,7 +284,7 @@ func (p *simulation) continueRelease(h runEnd) (over bool, err error) {
 		p.rec.addWait(fmt.Sprintf("for approval: %s approve %s -n %s", p.Command, p.Rollout.Name, p.Rollout.Namespace))
 		return false, p.approveStep()
 	case !h.wake.IsZero() && h.wake.After(p.now):
-		passes := (h.wake.Sub(p.now) + time.Second - 1).Truncate(time.Second) // a part of a second depends on when the plan is made
+		passes := (h.wake.Sub(p.now) + time.Second - 1).Truncate(time.Second) // a fraction of a second depends on the time of the plan
 		what := "the pause of the step"
 		if state != rollout.StatePaused {
 			what = status.Message
@@ -298,7 +297,7 @@ func (p *simulation) continueRelease(h runEnd) (over bool, err error) {
 	return true, nil
 }
 
-// recordRefusals reports whether a person must change something before the release goes on, and records what.
+// recordRefusals reports whether a user must change something before the release continues, and records the reasons.
 func (p *simulation) recordRefusals(r runEnd) bool {
 	i := slices.IndexFunc(r.status.Conditions, func(c api.Condition) bool { return c.Type == api.ConditionStalled && c.Message == r.status.Message })
 	for _, warning := range []*rollout.Problem{r.seen.AtRisk, r.seen.Uncovered, r.seen.Torn} {
@@ -312,7 +311,7 @@ func (p *simulation) recordRefusals(r runEnd) bool {
 		}
 		p.rec.addWarning(problem.Message)
 		if i >= 0 && problem.Message == r.status.Conditions[i].Message {
-			i = -1 // it is only to be known
+			i = -1 // it is only a warning
 		}
 	}
 	if i < 0 {
@@ -343,7 +342,7 @@ func (p *simulation) recordRefusals(r runEnd) bool {
 	return true
 }
 
-// findWorkload is where the workload is kept, and how it is.
+// findWorkload returns the key and a copy of the workload; nil when it does not exist.
 func (p *simulation) findWorkload() (key, *unstructured.Unstructured) {
 	p.store.mu.Lock()
 	defer p.store.mu.Unlock()
@@ -356,7 +355,7 @@ func (p *simulation) findWorkload() (key, *unstructured.Unstructured) {
 	return key{}, nil
 }
 
-// changeTemplate gives the workload its new template: that of its second manifest, or one that differs in an annotation.
+// changeTemplate sets the new template of the workload: the template of its second manifest, or one that differs in an annotation.
 func (p *simulation) changeTemplate() error {
 	at, next := p.findWorkload()
 	if next == nil {
@@ -370,7 +369,7 @@ func (p *simulation) changeTemplate() error {
 		if err != nil {
 			return err
 		}
-		setAnnotation(next, api.AnnotationRolloutID, "") // the id names the version before
+		setAnnotation(next, api.AnnotationRolloutID, "") // the id belongs to the earlier version
 	} else {
 		template, _, err := unstructured.NestedMap(given.Object, "spec", "template")
 		if err == nil {
@@ -390,7 +389,7 @@ func (p *simulation) changeTemplate() error {
 	return nil
 }
 
-// setAnnotation gives an annotation a value, and takes it off where that is "".
+// setAnnotation sets an annotation, and removes it for the value "".
 func setAnnotation(o *unstructured.Unstructured, key, value string) {
 	annotations := o.GetAnnotations()
 	if delete(annotations, key); value != "" {
@@ -399,10 +398,10 @@ func setAnnotation(o *unstructured.Unstructured, key, value string) {
 	o.SetAnnotations(annotations)
 }
 
-// annotationNewVersion is by what a template differs that the rehearsal itself makes up.
+// annotationNewVersion is the annotation that the simulation changes when no new version is given.
 const annotationNewVersion = "sluice.dev/planned-version"
 
-// newVersionManifest is the manifest of the new version, nil when there is none: the second one of the workload, or with a cluster the first.
+// newVersionManifest returns the manifest of the new version: the second one of the workload, or with a cluster the first. It returns nil without one.
 func (p *simulation) newVersionManifest(workload *unstructured.Unstructured) (last *unstructured.Unstructured) {
 	n := 0
 	for _, o := range p.Objects {
@@ -416,7 +415,7 @@ func (p *simulation) newVersionManifest(workload *unstructured.Unstructured) (la
 	return nil
 }
 
-// updateStatus changes the status of the Rollout as somebody else does.
+// updateStatus changes the status of the Rollout as another client does.
 func (p *simulation) updateStatus(change func(*api.Rollout)) error {
 	p.store.mu.Lock()
 	defer p.store.mu.Unlock()
@@ -433,7 +432,7 @@ func (p *simulation) approveStep() error {
 	return p.updateStatus(func(r *api.Rollout) { r.Status.Common().CurrentStepState = api.StepReady })
 }
 
-// passMetrics has metrics pass that are being measured, and reports whether there were any.
+// passMetrics lets all running analyses pass, and reports whether there were any.
 func (p *simulation) passMetrics() bool {
 	var some []string
 	err := p.updateStatus(func(r *api.Rollout) {

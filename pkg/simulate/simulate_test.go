@@ -32,7 +32,7 @@ func objects(t *testing.T, paths ...string) []*unstructured.Unstructured {
 	return all
 }
 
-// of is a rehearsal of the Rollout among objects.
+// of returns the options for a simulation of the Rollout among objects.
 func of(t *testing.T, all []*unstructured.Unstructured) Options {
 	t.Helper()
 	i := slices.IndexFunc(all, func(o *unstructured.Unstructured) bool { return o.GetKind() == api.KindRollout })
@@ -52,7 +52,7 @@ func played(t *testing.T, o Options) *Report {
 	return r
 }
 
-// Every manifest that users copy is released to its end, and gateway objects and Services are at the end as their owners wrote them.
+// Every manifest that users copy is released to its end. At the end gateway objects and Services are as their owners wrote them.
 func TestEveryExampleCanBeCarriedOut(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{
@@ -89,7 +89,7 @@ func TestEveryExampleCanBeCarriedOut(t *testing.T) {
 	}
 }
 
-// The other ways to release what the examples release.
+// These are the other ways to release the workloads of the examples.
 func TestEveryStyleCanBeCarriedOut(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -125,14 +125,14 @@ func TestEveryStyleCanBeCarriedOut(t *testing.T) {
 	}
 }
 
-// A cluster that has the same objects shows the same plan, and is asked for nothing but to tell.
+// A cluster with the same objects shows the same plan, and gets only read requests.
 func TestAClusterIsOnlyReadFrom(t *testing.T) {
 	t.Parallel()
 	all := objects(t, "examples/seeds/istio-walkthrough")
 	behind := &server{store: newStore(func() time.Time { return noon })}
 	for _, o := range all {
 		if o.GetKind() == "VirtualService" {
-			o.SetAPIVersion("networking.istio.io/v1alpha3") // the version that the Rollout names: this server serves one
+			o.SetAPIVersion("networking.istio.io/v1alpha3") // the version that the Rollout names: this server serves only one
 		}
 		behind.store.loadObject(behind.store.keyOf(o), withDefaults(o))
 	}
@@ -149,7 +149,7 @@ func TestAClusterIsOnlyReadFrom(t *testing.T) {
 	}
 }
 
-// served is how to reach a server, which fails the test when anything is to be written.
+// served returns the config of a server that fails the test on any write request.
 func served(t *testing.T, s *server) *rest.Config {
 	t.Helper()
 	cluster := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -171,7 +171,7 @@ func served(t *testing.T, s *server) *rest.Config {
 	return &rest.Config{Host: cluster.URL}
 }
 
-// A release under way is played from where it stands.
+// The plan continues a release under way from its current state.
 func TestAReleaseUnderWayIsPlayedToItsEnd(t *testing.T) {
 	t.Parallel()
 	o := of(t, objects(t, "examples/seeds/istio-walkthrough"))
@@ -209,7 +209,7 @@ func TestAReleaseUnderWayIsPlayedToItsEnd(t *testing.T) {
 	}
 }
 
-// What a release waits for is told: a gateway that tells what it has accepted, and metrics.
+// The plan reports the waits of a release: for a gateway that reports its accepted generation, and for metrics.
 func TestWaitsAreTold(t *testing.T) {
 	t.Parallel()
 	all := objects(t, "pkg/simulate/testdata/waits.yaml")
@@ -224,7 +224,7 @@ func TestWaitsAreTold(t *testing.T) {
 	}
 }
 
-// lines are what is done and waited for.
+// lines returns the actions and waits of a report.
 func lines(r *Report) []string {
 	var all []string
 	for _, p := range r.Phases {
@@ -277,7 +277,7 @@ func TestWhatHoldsAReleaseIsToldBeforeIt(t *testing.T) {
 	steps := func(steps ...any) func([]*unstructured.Unstructured) []*unstructured.Unstructured {
 		return set("Rollout", steps, "spec", "strategy", "canary", "steps")
 	}
-	// versions are two of the workload with those rollout-ids.
+	// versions returns two versions of the workload with the rollout-ids.
 	versions := func(ids ...string) func([]*unstructured.Unstructured) []*unstructured.Unstructured {
 		return func(all []*unstructured.Unstructured) []*unstructured.Unstructured {
 			i := slices.IndexFunc(all, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Deployment" })
@@ -290,7 +290,7 @@ func TestWhatHoldsAReleaseIsToldBeforeIt(t *testing.T) {
 			return append(all, next)
 		}
 	}
-	// beside is another Deployment whose pods the Service selects as well.
+	// A second Deployment has pods that the Service selects too.
 	beside := func(all []*unstructured.Unstructured) []*unstructured.Unstructured {
 		i := slices.IndexFunc(all, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Deployment" })
 		other := all[i].DeepCopy()

@@ -17,22 +17,22 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// key is where an object is kept, whatever its version.
+// key identifies an object in the store, regardless of its version.
 type key struct {
 	schema.GroupResource
 	namespace, name string
 }
 
-// store keeps objects as an API server does: with versions, generations, finalizers and owners. It admits, defaults and prunes nothing.
+// store keeps objects as an API server does: with versions, generations, finalizers and owners. It has no admission, defaulting or pruning.
 type store struct {
 	mu      sync.Mutex
 	objects map[key]*unstructured.Unstructured
-	// origins are objects as they were before the rehearsal touched them; those that it made have none.
+	// origins are the objects before the simulation changed them; objects that it created have none.
 	origins map[key]*unstructured.Unstructured
-	// gone are objects that were deleted, which must not be asked for elsewhere again.
+	// gone are deleted objects. The server must not read them from the cluster again.
 	gone    map[key]bool
-	dead    map[types.UID]bool                 // the same by their UIDs
-	kinds   map[schema.GroupVersionKind]string // resources that are served, by kind
+	dead    map[types.UID]bool                 // the UIDs of deleted objects
+	kinds   map[schema.GroupVersionKind]string // the served resources, by kind
 	version int64
 	now     func() time.Time
 	// whole: the store has every object of the cluster.
@@ -46,7 +46,7 @@ func newStore(now func() time.Time) *store {
 	}
 }
 
-// serveKind makes a kind known, and returns its resource.
+// serveKind registers a kind and returns its resource.
 func (s *store) serveKind(kind schema.GroupVersionKind) schema.GroupResource {
 	if s.kinds[kind] == "" {
 		plural, _ := meta.UnsafeGuessKindToResource(kind)
@@ -59,7 +59,7 @@ func (s *store) keyOf(o *unstructured.Unstructured) key {
 	return key{s.serveKind(o.GroupVersionKind()), o.GetNamespace(), o.GetName()}
 }
 
-// loadObject takes in an object that was there before.
+// loadObject stores an object that existed before the simulation.
 func (s *store) loadObject(k key, o *unstructured.Unstructured) {
 	if s.objects[k] != nil || s.gone[k] {
 		return
@@ -72,7 +72,7 @@ func (s *store) loadObject(k key, o *unstructured.Unstructured) {
 	s.objects[k], s.origins[k] = o, o.DeepCopy()
 }
 
-// setCreationFields gives an object what the API server gives a new one.
+// setCreationFields sets the fields that the API server sets on a new object.
 func (s *store) setCreationFields(o *unstructured.Unstructured) {
 	s.version++
 	o.SetUID(types.UID(fmt.Sprintf("00000000-0000-0000-0000-%012d", s.version)))
@@ -88,7 +88,7 @@ func (s *store) createObject(k key, o *unstructured.Unstructured) *unstructured.
 	return o
 }
 
-// updateObject puts an object in the place of one, with a new version if it differs, and a new generation if its spec does.
+// updateObject replaces an object. The version changes if the object differs, and the generation changes if the spec differs.
 func (s *store) updateObject(k key, next *unstructured.Unstructured) *unstructured.Unstructured {
 	was := s.objects[k]
 	next.SetUID(was.GetUID())
@@ -111,7 +111,7 @@ func (s *store) updateObject(k key, next *unstructured.Unstructured) *unstructur
 	return next
 }
 
-// versionAfter is a version after that of an object, which may come from a cluster.
+// versionAfter returns a version after the version of an object, which may come from a cluster.
 func (s *store) versionAfter(o *unstructured.Unstructured) int64 {
 	if n, err := strconv.ParseInt(o.GetResourceVersion(), 10, 64); err == nil && n >= s.version {
 		s.version = n + 1
@@ -125,7 +125,7 @@ func (s *store) removeObject(k key) {
 	s.gone[k] = true
 }
 
-// listKeys is in the order of names.
+// listKeys returns the keys in the order of names.
 func (s *store) listKeys(of schema.GroupResource, namespace string) []key {
 	var found []key
 	for k := range s.objects {
@@ -143,7 +143,7 @@ func compareKeys(a, b key) int {
 	return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
 }
 
-// ownedBy are the objects of a resource that one controls.
+// ownedBy returns the objects of a resource that owner controls.
 func (s *store) ownedBy(of schema.GroupResource, owner *unstructured.Unstructured) []key {
 	return slices.DeleteFunc(s.listKeys(of, owner.GetNamespace()), func(k key) bool { return !metav1.IsControlledBy(s.objects[k], owner) })
 }

@@ -1,8 +1,8 @@
-// Package color colours text for terminals, and has the signs that lines begin with. It knows no terminal: its callers say
-// what the terminal can show. Its one invariant: without colours and Unicode, it writes plain ASCII only.
+// Package color colours text for terminals, and has the signs at the beginning of lines. It knows no terminal: its callers pass the abilities of the terminal.
+// Its one invariant: without colours and Unicode, it writes plain ASCII only.
 package color
 
-// Ink colours text, or leaves it alone.
+// Ink colours text if On is true.
 type Ink struct{ On bool }
 
 func (i Ink) paintText(code, text string) string {
@@ -20,7 +20,7 @@ func (i Ink) Green(text string) string  { return i.paintText("32", text) }
 func (i Ink) Yellow(text string) string { return i.paintText("33", text) }
 func (i Ink) Cyan(text string) string   { return i.paintText("36", text) }
 
-// PaintVerdict colours the phase of an analysis or of a metric: what goes well green, what failed red, what a person should look at yellow.
+// PaintVerdict colours the phase of an analysis or of a metric: green for success, red for failure, yellow for phases that need a user's attention.
 func (i Ink) PaintVerdict(phase string) string {
 	switch phase {
 	case "Passed", "Passing":
@@ -33,10 +33,10 @@ func (i Ink) PaintVerdict(phase string) string {
 	return i.Cyan(phase)
 }
 
-// Marks are the signs that lines begin with.
+// Marks are the signs at the beginning of lines.
 type Marks struct{ Done, Here, Ready, Waiting, Failed, Branch, Last, Bar string }
 
-// MarksFor are the signs for a reader with or without Unicode.
+// MarksFor returns the signs for a terminal with or without Unicode.
 func MarksFor(unicode bool) Marks {
 	if unicode {
 		return Marks{"✔", "▶", "✔", "◌", "✖", "├─", "└─", "│ "}

@@ -29,21 +29,22 @@ import (
 	"sluice.dev/sluice/pkg/watcher"
 )
 
-// Env is what a part works with. Config is the part's own identity at the API server.
+// Env is the environment of a part. Config has the part's own identity at the API server.
 type Env struct {
 	Work
 	Config   *rest.Config
 	Queue    *queue.Queue
 	Logger   *slog.Logger
 	Registry *prometheus.Registry
-	// Ready, if not nil, is called once: when all checks have passed. It gets the address of health and metrics.
+	// Ready, if not nil, is called once, when all checks have passed. Its argument is the address of health and metrics.
 	Ready func(address string)
 }
 
-// Part is one of the three: it runs until its context ends. Checks it adds decide whether the process is ready.
+// Part creates a watcher, an executor or an analyzer, whose run function returns when its context ends. The process is ready when the checks that the part adds
+// have passed.
 type Part func(ctx context.Context, env Env, checks map[string]health.Check) (run func(context.Context) error, err error)
 
-// NewWatcher turns changes into hints.
+// NewWatcher creates the part that turns changes into hints.
 func NewWatcher(_ context.Context, env Env, checks map[string]health.Check) (func(context.Context) error, error) {
 	configMap, err := env.ScriptConfigMapName()
 	if err != nil {
@@ -60,7 +61,7 @@ func NewWatcher(_ context.Context, env Env, checks map[string]health.Check) (fun
 	return w.Run, nil
 }
 
-// NewExecutor carries out releases.
+// NewExecutor creates the part that carries out releases.
 func NewExecutor(ctx context.Context, env Env, _ map[string]health.Check) (func(context.Context) error, error) {
 	configMap, err := env.ScriptConfigMapName()
 	if err != nil {
@@ -76,7 +77,7 @@ func NewExecutor(ctx context.Context, env Env, _ map[string]health.Check) (func(
 	if err := preflightOf(ctx, env); err != nil {
 		return nil, err
 	}
-	// What an executor keeps is little beside what it throws away: collecting garbage at twice the heap cost a fifth of its CPU.
+	// An executor keeps little memory compared with its garbage: collection at twice the heap cost a fifth of its CPU.
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(300)
 	}
@@ -85,7 +86,7 @@ func NewExecutor(ctx context.Context, env Env, _ map[string]health.Check) (func(
 	}).Run, nil
 }
 
-// preflightOf refuses a cluster in which an executor would do harm, and logs what is only short of its best.
+// preflightOf returns an error for a cluster in which an executor would do harm, and logs lesser problems.
 func preflightOf(ctx context.Context, env Env) error {
 	look, err := preflight.New(env.Config)
 	if err != nil {
@@ -101,7 +102,7 @@ func preflightOf(ctx context.Context, env Env) error {
 	return look.CheckKnownUser(ctx)
 }
 
-// NewAnalyzer measures metrics.
+// NewAnalyzer creates the part that measures metrics.
 func NewAnalyzer(_ context.Context, env Env, _ map[string]health.Check) (func(context.Context) error, error) {
 	hosts, err := metric.ParseHosts(env.MetricHosts)
 	if err != nil {
@@ -121,25 +122,24 @@ func NewAnalyzer(_ context.Context, env Env, _ map[string]health.Check) (func(co
 	}, nil
 }
 
-// ActingAs is the configuration with which its user acts as a service account of an installation. RBAC and admission policies
-// then see that account.
+// ActingAs returns a config that impersonates a service account of an installation. RBAC and admission policies then see that account.
 func ActingAs(config *rest.Config, account string) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: preflight.ServiceAccountUser(account)}
 	return config
 }
 
-// NewRegistry is a registry with the figures of every Go process.
+// NewRegistry returns a registry with the metrics of every Go process.
 func NewRegistry() *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return r
 }
 
-// Start makes a part ready to run, and adds the checks that decide whether it is.
+// Start prepares a part to run, and adds the checks that decide whether it is ready.
 type Start func(checks map[string]health.Check) (run func(context.Context) error, err error)
 
-// Run runs parts side by side, with health and metrics beside them, until ctx ends or one fails.
+// Run runs parts in parallel, and serves health and metrics, until ctx ends or a part fails.
 func Run(ctx context.Context, env Env, parts ...Start) error {
 	checks := map[string]health.Check{}
 	if env.Queue != nil {
@@ -180,7 +180,7 @@ func Run(ctx context.Context, env Env, parts ...Start) error {
 	return group.Wait()
 }
 
-// checkInterval is how often checks that did not pass are asked again; they have no events.
+// checkInterval is the interval between retries of failed checks; checks have no events.
 const checkInterval = 20 * time.Millisecond
 
 // waitForChecks waits for all checks and reports whether they passed before ctx ended.
@@ -203,7 +203,7 @@ func waitForChecks(ctx context.Context, checks map[string]health.Check) bool {
 	}
 }
 
-// NewCommand is the command line of a process that is one part.
+// NewCommand returns the command line of a process with one part.
 func NewCommand(name, short string, part Part) *cobra.Command {
 	var kube Kube
 	var nats NATS
@@ -255,7 +255,7 @@ func NewCommand(name, short string, part Part) *cobra.Command {
 	return c
 }
 
-// Main runs a command until it is done or the process is told to stop; the second signal ends it at once.
+// Main runs a command until it is done or the process receives a signal; the second signal ends it at once.
 func Main(c *cobra.Command) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)

@@ -21,7 +21,7 @@ contexts: [{name: here, context: {cluster: here, user: me}}]
 clusters: [{name: here, cluster: {server: "https://127.0.0.1:1"}}]
 users: [{name: me, user: {token: t}}]`
 
-// until stops what writes to it as soon as it has written the text.
+// until stops the writer as soon as it has written the text.
 type until struct {
 	bytes.Buffer
 	text string
@@ -36,7 +36,7 @@ func (u *until) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// A part whose NATS does not answer keeps trying, and says what to type.
+// A part whose NATS does not answer keeps trying, and prints the command to type next.
 func TestAPartWithoutNATSSaysWhatToTypeNext(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "kubeconfig")
@@ -56,7 +56,7 @@ func TestAPartWithoutNATSSaysWhatToTypeNext(t *testing.T) {
 		t.Fatal("it goes on without NATS")
 	}
 	what, remedy, _ := strings.Cut(err.Error(), "; ")
-	what, ok := strings.CutPrefix(what, "connect to NATS at nats://127.0.0.1:1: ") // the rest is the network's word
+	what, ok := strings.CutPrefix(what, "connect to NATS at nats://127.0.0.1:1: ") // the network library words the rest
 	want := []any{true, "check that the address is right, that a server runs there (kubectl get pods -n sluice-system -l app.kubernetes.io/name=sluice-nats) " +
 		"and that no network policy or TLS setting is in the way"}
 	if diff := cmp.Diff(want, []any{ok && what != "", remedy}); diff != "" {

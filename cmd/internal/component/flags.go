@@ -1,5 +1,5 @@
-// Package component is what the processes of Sluice have in common: flags, connections, logs, traces, health and metrics. It turns flags into options, and
-// runs a watcher, an executor or an analyzer with them. It contains nothing of what a component does.
+// Package component holds the common parts of Sluice's processes: flags, connections, logs, traces, health and metrics. It turns flags into options, and runs a
+// watcher, an executor or an analyzer with them. It contains none of their work.
 //
 // Its one invariant: a component is ready when all its checks have passed once.
 package component
@@ -25,7 +25,7 @@ import (
 	"sluice.dev/sluice/pkg/queue"
 )
 
-// Kube are the flags that say which cluster to talk to.
+// Kube holds the flags that select the cluster.
 type Kube struct{ Kubeconfig, Context string }
 
 // AddFlags registers the flags.
@@ -34,14 +34,14 @@ func (k *Kube) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&k.Context, "context", "", "context of the kubeconfig file to use")
 }
 
-// KubeconfigLoader reads the kubeconfig that the flags name.
+// KubeconfigLoader returns the loader of the kubeconfig that the flags select.
 func (k *Kube) KubeconfigLoader() clientcmd.ClientConfig {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = k.Kubeconfig
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: k.Context})
 }
 
-// RESTConfig is how to reach the cluster. Requests are not limited by the client: the API server's own fairness does that.
+// RESTConfig returns the connection to the cluster. The client does not limit its request rate, because the API server has its own fairness.
 func (k *Kube) RESTConfig() (*rest.Config, error) {
 	config, err := k.KubeconfigLoader().ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
@@ -54,13 +54,13 @@ func (k *Kube) RESTConfig() (*rest.Config, error) {
 	return config, nil
 }
 
-// NATS are the flags that say which NATS to talk to.
+// NATS holds the flags that select the NATS server.
 type NATS struct {
 	URL, User, PasswordFile, CredentialsFile, CAFile string
 	Replicas                                         int
 }
 
-// AddFlags registers the flags of those who make the streams.
+// AddFlags registers the flags of processes that create the streams.
 func (n *NATS) AddFlags(f *pflag.FlagSet) {
 	n.AddConnectionFlags(f)
 	f.IntVar(&n.Replicas, "nats-replicas", 1, "copies of each stream: 1 for one server, 3 for a cluster")
@@ -79,7 +79,7 @@ func (n *NATS) AddConnectionFlags(f *pflag.FlagSet) {
 	f.StringVar(&n.CAFile, "nats-ca", "", "file with the certificates that sign the NATS servers' (default: the system's)")
 }
 
-// QueueOptions are the flags as the queue wants them.
+// QueueOptions returns the flags as options of the queue.
 func (n *NATS) QueueOptions(name string, log *slog.Logger) (queue.Options, error) {
 	o := queue.Options{
 		URL: n.URL, User: n.User, CredentialsFile: n.CredentialsFile, CAFile: n.CAFile, Replicas: n.Replicas, Name: name, Logger: log,
@@ -97,7 +97,7 @@ func (n *NATS) QueueOptions(name string, log *slog.Logger) (queue.Options, error
 	return o, nil
 }
 
-// Log are the flags that shape logs.
+// Log holds the flags of the logs.
 type Log struct{ Level, Format string }
 
 // AddFlags registers the flags.
@@ -106,7 +106,7 @@ func (l *Log) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&l.Format, "log-format", "text", "form of log lines: text or json")
 }
 
-// NewLogger writes to out as the flags say.
+// NewLogger returns a logger for out, as the flags configure it.
 func (l *Log) NewLogger(out io.Writer) (*slog.Logger, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(l.Level)); err != nil {
@@ -122,14 +122,14 @@ func (l *Log) NewLogger(out io.Writer) (*slog.Logger, error) {
 	return nil, fmt.Errorf("--log-format %q: use text or json", l.Format)
 }
 
-// Work are the flags about the work itself.
+// Work holds the flags about the work of the components.
 type Work struct {
 	ClusterName     string
 	ScriptConfigMap string
 	LuaDir          string
 	Workers         int
 	HistoryLimit    int
-	// MetricHosts and AnalyzerWorkers are the analyzer's.
+	// MetricHosts and AnalyzerWorkers configure the analyzer.
 	MetricHosts     []string
 	AnalyzerWorkers int
 	Resync          time.Duration
@@ -152,7 +152,7 @@ func (w *Work) AddFlags(f *pflag.FlagSet) {
 	f.BoolVar(&w.Profile, "pprof", false, "serve Go profiles as well, at /debug/pprof of --health-address")
 }
 
-// ScriptConfigMapName is the parsed --script-configmap.
+// ScriptConfigMapName parses --script-configmap.
 func (w *Work) ScriptConfigMapName() (types.NamespacedName, error) {
 	namespace, name, ok := strings.Cut(w.ScriptConfigMap, "/")
 	if !ok || namespace == "" || name == "" {

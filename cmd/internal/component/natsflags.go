@@ -1,7 +1,7 @@
 package component
 
-// This file is about how commands for users find NATS: by flags, by the environment, or by the note that `sluice run` leaves for the user who started it.
-// Components make the streams and have flags of their own. What a command connects with makes nothing in NATS.
+// This file finds NATS for the commands of users. The sources are flags, the environment, and the note that `sluice run` writes for the user who started it.
+// Components create the streams and have their own flags. A command creates nothing in NATS when it connects.
 
 import (
 	"bufio"
@@ -21,17 +21,17 @@ import (
 	"sluice.dev/sluice/pkg/queue"
 )
 
-// natsTimeout is how long a server may take to answer; a command has a user in front of it.
+// natsTimeout is the longest time for an answer of the server, because a user waits for the command.
 const natsTimeout = 15 * time.Second
 
-// NATSFlags say which NATS to use. Make them with Add.
+// NATSFlags select the NATS server. Create them with AddNATSFlags.
 type NATSFlags struct {
 	nats  NATS
 	kube  *Kube
 	flags *pflag.FlagSet
 }
 
-// AddNATSFlags registers the flags of a command. kube says which cluster is meant; it may be nil for commands that need none.
+// AddNATSFlags registers the flags of a command. kube selects the cluster; it may be nil for commands without one.
 func AddNATSFlags(flags *pflag.FlagSet, kube *Kube) *NATSFlags {
 	f := &NATSFlags{kube: kube, flags: flags}
 	f.nats.AddConnectionFlags(flags)
@@ -41,8 +41,8 @@ func AddNATSFlags(flags *pflag.FlagSet, kube *Kube) *NATSFlags {
 	return f
 }
 
-// QueueOptions are what the flags say, or else the environment, or else the note of `sluice run` for this cluster. note is the
-// path of that note if it is what counts.
+// QueueOptions returns the connection of the flags, or else of the environment, or else of the note of `sluice run` for this cluster. note is the path of the
+// note if the options come from it.
 func (f *NATSFlags) QueueOptions() (o queue.Options, note string, err error) {
 	if o, err = f.nats.QueueOptions("sluice-cli", nil); err != nil {
 		return o, "", err
@@ -52,7 +52,7 @@ func (f *NATSFlags) QueueOptions() (o queue.Options, note string, err error) {
 	}
 	config, err := f.kube.RESTConfig()
 	if err != nil {
-		// NATS can be used without a cluster: the default address may be right.
+		// A command can use NATS without a cluster: the default address may be right.
 		return o, "", nil
 	}
 	note = NATSNote(NATSDir(config.Host))
@@ -67,7 +67,7 @@ func (f *NATSFlags) QueueOptions() (o queue.Options, note string, err error) {
 	return o, note, nil
 }
 
-// ConnectQueue connects to NATS as the flags say, and gives up after a few seconds. The caller closes the queue.
+// ConnectQueue connects to the NATS of the flags, and gives up after natsTimeout. The caller closes the queue.
 func (f *NATSFlags) ConnectQueue(ctx context.Context) (*queue.Queue, error) {
 	o, note, err := f.QueueOptions()
 	if err != nil {
@@ -87,7 +87,7 @@ func (f *NATSFlags) ConnectQueue(ctx context.Context) (*queue.Queue, error) {
 	return nil, err
 }
 
-// NATSDir is where `sluice run` keeps what belongs to the cluster at this address, unless its user names another place.
+// NATSDir returns the default directory in which `sluice run` keeps its data for the cluster at this address.
 func NATSDir(host string) string {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -97,7 +97,7 @@ func NATSDir(host string) string {
 	return filepath.Join(cache, "sluice", hex.EncodeToString(sum[:6]))
 }
 
-// NATSNote is the file in such a directory that says how to reach the NATS of a `sluice run`.
+// NATSNote returns the file in the directory of a `sluice run` that describes the connection to its NATS.
 func NATSNote(dir string) string { return filepath.Join(dir, "nats.env") }
 
 // readNATSNote reads NAME=VALUE lines.

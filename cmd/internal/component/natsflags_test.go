@@ -25,7 +25,7 @@ contexts: [{name: here, context: {cluster: here, user: me}}]
 clusters: [{name: here, cluster: {server: "` + host + `"}}]
 users: [{name: me, user: {token: t}}]`
 
-// flags parses a command line for the cluster above, by a user with a home of his own.
+// flags parses a command line for the cluster above, as a user with a separate home directory.
 func flags(t *testing.T, args ...string) *component.NATSFlags {
 	t.Helper()
 	home := natsdir.ForTest(t) // one test starts the NATS of sluice run there
@@ -107,7 +107,7 @@ func TestWithoutAnyNATSTheErrorSaysWhatToName(t *testing.T) {
 				}
 			}
 			ctx, cancel := context.WithCancel(t.Context())
-			cancel() // nobody answers anyway
+			cancel() // no server answers anyway
 			_, err := f.ConnectQueue(ctx)
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("the error is: %v", err)

@@ -1,6 +1,6 @@
 package component
 
-// This file has the flags of the approval receiver, and the watcher that serves one. Without --approval-listen nothing listens.
+// This file has the flags of the approval receiver, and the watcher that serves it. Without --approval-listen the watcher does not listen.
 
 import (
 	"context"
@@ -12,10 +12,11 @@ import (
 	"sluice.dev/sluice/pkg/receiver"
 )
 
-// Audience is who tokens must be meant for by default, so that a token for the receiver opens nothing else and the other way round.
+// Audience is the default audience of tokens for the receiver. A separate audience keeps these tokens useless elsewhere, and tokens for other services useless
+// here.
 const Audience = "sluice"
 
-// ReceiverFlags say whether and where approvals come in over HTTP.
+// ReceiverFlags configure the receiver of approvals over HTTP.
 type ReceiverFlags struct {
 	Listen, CertFile, KeyFile string
 	Plain                     bool
@@ -31,7 +32,7 @@ func (f *ReceiverFlags) AddFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.Audiences, "approval-audience", []string{Audience}, "audiences that a caller's token may be meant for; '' is the API server itself")
 }
 
-// NewWatcher is [NewWatcher], with a receiver beside it if the flags ask for one.
+// NewWatcher is [NewWatcher] with a receiver, if the flags enable it.
 func (f *ReceiverFlags) NewWatcher(ctx context.Context, env Env, checks map[string]health.Check) (func(context.Context) error, error) {
 	watch, err := NewWatcher(ctx, env, checks)
 	if err != nil || f.Listen == "" {
@@ -56,7 +57,7 @@ func (f *ReceiverFlags) NewWatcher(ctx context.Context, env Env, checks map[stri
 	}, nil
 }
 
-// namedAudiences are those that are named at all.
+// namedAudiences returns the nonempty audiences.
 func (f *ReceiverFlags) namedAudiences() []string {
 	var list []string
 	for _, a := range f.Audiences {

@@ -1,7 +1,7 @@
 package component
 
-// This file sends the spans of a process to an OpenTelemetry collector. Packages make spans through OpenTelemetry's API, which costs next to nothing
-// while nobody listens. A collector that is slow or away never slows down or fails what is traced: spans are dropped instead.
+// This file sends the spans of a process to an OpenTelemetry collector. Packages create spans through OpenTelemetry's API, which costs next to nothing without
+// an exporter. A slow or missing collector never slows down or fails the traced work: the exporter drops spans instead.
 
 import (
 	"context"
@@ -20,14 +20,14 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// flushBound is how long the end of a process waits for its last spans to be sent.
+// flushBound is the longest time that the end of a process waits for its last spans.
 const flushBound = 3 * time.Second
 
-// TracingFlags say where to send spans.
+// TracingFlags configure the export of spans.
 type TracingFlags struct {
-	// Endpoint is the base URL of a collector's OTLP/HTTP receiver; empty sends nothing.
+	// Endpoint is the base URL of a collector's OTLP/HTTP receiver; empty disables the export.
 	Endpoint string
-	// Ratio is the share of traces to send, from 0 to 1. What arrives with a decision of its sender keeps that.
+	// Ratio is the share of traces to send, from 0 to 1. A trace that arrives with a decision keeps the choice of its sender.
 	Ratio float64
 }
 
@@ -38,8 +38,8 @@ func (f *TracingFlags) AddFlags(flags *pflag.FlagSet) {
 	flags.Float64Var(&f.Ratio, "otlp-ratio", 1, "share of the traces to send, from 0 to 1; a traceparent that came with an event decides for itself")
 }
 
-// StartTracing begins to send the spans of this process, under the name of a service such as "sluice-executor". The stop function sends
-// what is left and waits for that at most three seconds. It fails for a malformed endpoint or ratio, not for one that does not answer.
+// StartTracing starts the export of the spans of this process, under the name of a service such as "sluice-executor". stop sends the remaining spans and waits
+// at most three seconds. StartTracing fails for a malformed endpoint or ratio, but not for an endpoint that does not answer.
 func (f *TracingFlags) StartTracing(ctx context.Context, service string, log *slog.Logger) (stop func(), err error) {
 	if f.Endpoint == "" {
 		return func() {}, nil

@@ -18,7 +18,7 @@ import (
 	"sluice.dev/sluice/test/ports"
 )
 
-// received lists what a request to a collector holds, as service/span.
+// received lists the spans of a request to a collector, as service/span.
 func received(t *testing.T, r *http.Request) (list []string) {
 	t.Helper()
 	var body io.Reader = r.Body
@@ -54,7 +54,7 @@ func received(t *testing.T, r *http.Request) (list []string) {
 	return list
 }
 
-// The provider belongs to the process, so that these tests do not run side by side.
+// The tracer provider is global to the process, so these tests do not run in parallel.
 func TestSpansReachTheCollectorBeforeTheEnd(t *testing.T) {
 	var got []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

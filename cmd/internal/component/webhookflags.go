@@ -1,6 +1,6 @@
 package component
 
-// This file has the flags of the admission webhook, and the watcher that serves one. Without --webhook-addr nothing listens.
+// This file has the flags of the admission webhook, and the watcher that serves it. Without --webhook-addr the watcher does not listen.
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 	"sluice.dev/sluice/pkg/webhook"
 )
 
-// WebhookFlags say whether and how the webhook is served.
+// WebhookFlags configure the server of the webhook.
 type WebhookFlags struct{ Address, CertDir string }
 
 // AddFlags registers the flags.
@@ -26,7 +26,7 @@ func (f *WebhookFlags) AddFlags(flags *pflag.FlagSet) {
 		"directory with tls.crt and tls.key of --webhook-addr, read again when they change (default: an authority of its own in Secret sluice-system/sluice-webhook)")
 }
 
-// WrapWatcher is a watcher with the webhook beside it if the flags ask for one.
+// WrapWatcher returns a watcher that also serves the webhook if the flags enable it.
 func (f *WebhookFlags) WrapWatcher(watcher Part) Part {
 	return func(ctx context.Context, env Env, checks map[string]health.Check) (func(context.Context) error, error) {
 		watch, err := watcher(ctx, env, checks)

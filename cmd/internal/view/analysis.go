@@ -8,7 +8,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// drawAnalysis shows what metrics say about the release under way.
+// drawAnalysis shows the verdicts of metrics about the current release.
 func (d *drawing) drawAnalysis() {
 	status := d.Rollout.Status
 	if status.Analysis == nil || status.Sluice == nil {
@@ -51,7 +51,7 @@ func (d *drawing) metricText(m api.MetricStatus) string {
 	return strings.Join(parts, "  ")
 }
 
-// MetricCounts are the measurements of a metric by outcome; empty when there is none.
+// MetricCounts returns the number of measurements of a metric by outcome; empty without measurements.
 func MetricCounts(m api.MetricStatus) string {
 	var parts []string
 	for _, c := range []struct {
@@ -65,12 +65,12 @@ func MetricCounts(m api.MetricStatus) string {
 	return strings.Join(parts, ", ")
 }
 
-// isAborted reports whether the release was stopped and what it changed is still held.
+// isAborted reports whether the release was aborted and the executor still holds its changes.
 func (d *drawing) isAborted() bool {
 	return rollout.State(d.Rollout.Status.Sluice.GetState()) == rollout.StateAborted
 }
 
-// drawAborted says what can be done about a release that was aborted.
+// drawAborted shows the commands for an aborted release.
 func (d *drawing) drawAborted() {
 	const indent = "       "
 	state := "Aborted"

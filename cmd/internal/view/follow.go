@@ -12,14 +12,13 @@ import (
 	"sluice.dev/sluice/pkg/release"
 )
 
-// drawDelay is how long changes are collected before they are drawn together; watchRetry is how long a broken watch rests.
+// drawDelay is the time that changes are collected before one drawing. watchRetry is the delay before a broken watch is opened again.
 const (
 	drawDelay  = 50 * time.Millisecond
 	watchRetry = time.Second
 )
 
-// FollowView calls draw with the view, and again whenever something of it may have changed, until ctx ends or draw returns an error.
-// An end of ctx is no error.
+// FollowView calls draw with the view, and again after each possible change, until ctx ends or draw returns an error. The end of ctx is no error.
 func (r *Reader) FollowView(ctx context.Context, namespace, name string, draw func(View) error) error {
 	view, err := r.ReadView(ctx, namespace, name)
 	if err != nil {
@@ -37,8 +36,8 @@ func (r *Reader) FollowView(ctx context.Context, namespace, name string, draw fu
 	})
 }
 
-// FollowRollout calls look with the Rollout, and again whenever it may have changed, until look is done, ctx ends or there is an error.
-// An end of ctx is no error, and neither is an API server that is slow once it has answered.
+// FollowRollout calls look with the Rollout, and again after each possible change, until look is done, ctx ends or an error occurs. The end of ctx is no error.
+// A slow API server is no error either, once it has answered.
 func (r *Reader) FollowRollout(ctx context.Context, namespace, name string, look func(*api.Rollout) (done bool, err error)) error {
 	answered := false
 	return callOnChange(ctx, func(ctx context.Context) []watchSource { return []watchSource{r.rolloutSource(ctx, namespace, name)} }, func() (bool, error) {
@@ -56,7 +55,7 @@ func (r *Reader) FollowRollout(ctx context.Context, namespace, name string, look
 	})
 }
 
-// FollowNamespace calls look at first and whenever a Rollout of the namespace, of all namespaces if it is empty, may have changed.
+// FollowNamespace calls look at first, and again when a Rollout of the namespace may have changed. An empty namespace means all namespaces.
 func (r *Reader) FollowNamespace(ctx context.Context, namespace string, look func() error) error {
 	return callOnChange(ctx, func(ctx context.Context) []watchSource {
 		return []watchSource{func() (watch.Interface, error) {
@@ -65,8 +64,7 @@ func (r *Reader) FollowNamespace(ctx context.Context, namespace string, look fun
 	}, func() (bool, error) { return false, look() })
 }
 
-// callOnChange calls look after each change, the first of which is the start of the watches: what happened before they were open is
-// seen as well.
+// callOnChange calls look after each change. The start of the watches counts as the first change, so that look also sees earlier changes.
 func callOnChange(ctx context.Context, sources func(context.Context) []watchSource, look func() (done bool, err error)) error {
 	inner, cancel := context.WithCancel(ctx)
 	changed := make(chan struct{}, 1)
@@ -110,7 +108,7 @@ func (r *Reader) rolloutSource(ctx context.Context, namespace, name string) watc
 	}
 }
 
-// viewSources are the watches on all that a view is made of.
+// viewSources returns the watches on all objects of a view.
 func (r *Reader) viewSources(ctx context.Context, v View) []watchSource {
 	namespace := v.Rollout.Namespace
 	list := []watchSource{r.rolloutSource(ctx, namespace, v.Rollout.Name)}
@@ -137,7 +135,7 @@ func (r *Reader) viewSources(ctx context.Context, v View) []watchSource {
 	return list
 }
 
-// startWatches starts them all; each channel is closed when its watch has ended.
+// startWatches starts all watches; each channel is closed when its watch has ended.
 func startWatches(ctx context.Context, sources []watchSource, changed chan<- struct{}) []<-chan struct{} {
 	var watched []<-chan struct{}
 	for _, open := range sources {
@@ -151,7 +149,7 @@ func startWatches(ctx context.Context, sources []watchSource, changed chan<- str
 	return watched
 }
 
-// reportChanges keeps a watch open and reports its events. What happened is read anew, so that nothing is lost when a watch breaks.
+// reportChanges keeps a watch open and reports its events. The caller reads the objects again after each report, so a broken watch loses no change.
 func reportChanges(ctx context.Context, open watchSource, changed chan<- struct{}) {
 	for ctx.Err() == nil {
 		w, err := open()
@@ -168,7 +166,7 @@ func reportChanges(ctx context.Context, open watchSource, changed chan<- struct{
 	}
 }
 
-// sleepContext reports whether ctx outlived it.
+// sleepContext sleeps for d and reports whether ctx is still valid.
 func sleepContext(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

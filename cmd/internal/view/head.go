@@ -60,7 +60,7 @@ func (d *drawing) drawHead() {
 	}
 }
 
-// releasedWorkload is the workload of the Rollout, nil where it is not known.
+// releasedWorkload returns the workload of the Rollout, or nil if it is unknown.
 func (d *drawing) releasedWorkload() metav1.Object {
 	if d.Workload != nil {
 		return d.Workload

@@ -56,5 +56,5 @@ func (d *drawing) drawTransitions() {
 	}
 }
 
-// clockTime is a time of day, in UTC as kubectl shows times.
+// clockTime formats a time of day in UTC, as kubectl does.
 func clockTime(t time.Time) string { return t.UTC().Format(clock) }

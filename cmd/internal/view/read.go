@@ -36,7 +36,7 @@ type Reader struct {
 	mapper  *restmapper.DeferredDiscoveryRESTMapper
 }
 
-// NewReader makes a Reader without asking the API server anything.
+// NewReader creates a Reader without a request to the API server.
 func NewReader(config *rest.Config) (*Reader, error) {
 	kube, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -53,7 +53,7 @@ func NewReader(config *rest.Config) (*Reader, error) {
 	return &Reader{kube: kube, objects: objects, mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(resources))}, nil
 }
 
-// ReadRollout reads one Rollout. The error is the API server's own.
+// ReadRollout reads one Rollout. It returns the unchanged error of the API server.
 func (r *Reader) ReadRollout(ctx context.Context, namespace, name string) (*api.Rollout, error) {
 	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
@@ -64,7 +64,7 @@ func (r *Reader) ReadRollout(ctx context.Context, namespace, name string) (*api.
 	return ToRollout(obj)
 }
 
-// ToRollout reads a Rollout from its generic form.
+// ToRollout converts an unstructured object to a Rollout.
 func ToRollout(obj *unstructured.Unstructured) (*api.Rollout, error) {
 	typed := &api.Rollout{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, typed); err != nil {
@@ -73,8 +73,8 @@ func ToRollout(obj *unstructured.Unstructured) (*api.Rollout, error) {
 	return typed, nil
 }
 
-// ReadView reads the Rollout and everything that is drawn with it. What belongs to it and cannot be read is named in the view and is
-// no error; only the Rollout itself must be readable.
+// ReadView reads the Rollout and all objects that are drawn with it. It fails only if the Rollout cannot be read. The view names other objects that cannot be
+// read.
 func (r *Reader) ReadView(ctx context.Context, namespace, name string) (View, error) {
 	rollout, err := r.ReadRollout(ctx, namespace, name)
 	if err != nil {
@@ -97,7 +97,7 @@ func (r *Reader) readWorkloads(ctx context.Context, v *View) {
 	if ref == nil {
 		return
 	}
-	if !rollout.RefOf(*ref).IsDeployment() { // the other kinds keep their versions in ControllerRevisions
+	if !rollout.RefOf(*ref).IsDeployment() { // the other kinds keep their revisions in ControllerRevisions
 		r.readWorkload(ctx, v, *ref)
 		return
 	}
@@ -119,7 +119,7 @@ func (r *Reader) readWorkloads(ctx context.Context, v *View) {
 	}
 }
 
-// readPods adds what a selector selects. A canary may have labels that the stable selector does not cover, or does.
+// readPods adds the selected pods. The stable selector may or may not cover the labels of a canary.
 func (r *Reader) readPods(ctx context.Context, v *View, selector string) {
 	selected, namespace := metav1.ListOptions{LabelSelector: selector}, v.Rollout.Namespace
 	if sets, err := r.kube.AppsV1().ReplicaSets(namespace).List(ctx, selected); err != nil {
@@ -142,7 +142,7 @@ func (r *Reader) readPods(ctx context.Context, v *View, selector string) {
 	}
 }
 
-// GatewayRefs names the gateway objects of a Rollout.
+// GatewayRefs returns the gateway objects of a Rollout.
 func GatewayRefs(r *api.Rollout) []api.ObjectRef {
 	var refs []api.ObjectRef
 	for _, t := range routingsOf(r) {
@@ -176,7 +176,7 @@ func (r *Reader) readRoutes(ctx context.Context, v *View) {
 	}
 }
 
-// ResourceOf is the resource in which the cluster serves what ref names.
+// ResourceOf returns the resource of the kind of ref in the cluster.
 func (r *Reader) ResourceOf(ref api.ObjectRef) (schema.GroupVersionResource, error) {
 	version, err := schema.ParseGroupVersion(ref.APIVersion)
 	if err != nil {

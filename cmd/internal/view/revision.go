@@ -75,12 +75,12 @@ func (d *drawing) readyText(ready, wanted int32) string {
 	return d.ink.Green(text)
 }
 
-// holdsBothVersions reports whether one workload holds the pods of both versions while a release is under way.
+// holdsBothVersions reports whether one workload holds the pods of both versions during the current release.
 func (d *drawing) holdsBothVersions() bool {
 	return rollout.StyleOf(d.Rollout) == rollout.StylePartition && rollout.State(d.Rollout.Status.Sluice.GetState()).Releasing()
 }
 
-// versionText says which of both versions one has that is known by these ids, where one workload holds both.
+// versionText names the version with one of these ids, for a workload that holds both versions.
 func (d *drawing) versionText(ids ...string) string {
 	switch {
 	case !d.holdsBothVersions():
@@ -91,7 +91,7 @@ func (d *drawing) versionText(ids ...string) string {
 	return "  canary"
 }
 
-// setsOf are the ReplicaSets of a Deployment that have or want pods, newest first.
+// setsOf returns the ReplicaSets of a Deployment that have or want pods, newest first.
 func (d *drawing) setsOf(owner types.UID) []appsv1.ReplicaSet {
 	var sets []appsv1.ReplicaSet
 	for _, set := range d.ReplicaSets {
@@ -112,7 +112,7 @@ func (d *drawing) drawReplicaSet(set appsv1.ReplicaSet, last bool) {
 	d.drawPods(bar, d.podsOf(set.UID))
 }
 
-// branchMarks is what begins the line of one of several, and the lines below it.
+// branchMarks returns the beginning of the line of an element, and the beginning of the lines below it.
 func (d *drawing) branchMarks(last bool) (branch, bar string) {
 	if last {
 		return d.marks.Last, "  "

@@ -10,7 +10,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// describeStyle is the style that a Rollout asks for, in words.
+// describeStyle describes the release style of a Rollout in words.
 func describeStyle(r *api.Rollout) string {
 	switch rollout.StyleOf(r) {
 	case rollout.StyleBlueGreen:
@@ -33,13 +33,13 @@ func routingsOf(r *api.Rollout) []api.TrafficRoutingRef {
 	return nil
 }
 
-// stepProgress is where the release stands: the step, or 0 when none is under way, and how many steps are done.
+// stepProgress returns the current step, or 0 without a release under way, and the number of completed steps.
 func (d *drawing) stepProgress() (current, done int) {
 	steps, status := len(release.Steps(d.Rollout)), d.Rollout.Status
 	index, state := int(status.CurrentStepIndex), status.CurrentStepState
 	switch {
 	case status.Sluice != nil && status.Sluice.Epoch == 0:
-		return 0, 0 // no release yet; OpenKruise shows the last step as completed then, and so do we
+		return 0, 0 // before a release; OpenKruise then shows the last step as completed, and so does Sluice
 	case state == api.StepCompleted && index == steps:
 		return 0, steps
 	case status.Phase == api.PhaseProgressing && index > 0 && !d.isFinalising():
@@ -78,7 +78,7 @@ func (d *drawing) drawSteps() {
 	d.drawFinalising()
 }
 
-// drawCurrentStep says what the current step is doing, what it waits for, and what to type.
+// drawCurrentStep shows the state of the current step, its wait, and the command to type.
 func (d *drawing) drawCurrentStep() {
 	const indent = "       "
 	status := d.Rollout.Status
@@ -112,7 +112,7 @@ func (d *drawing) drawCurrentStep() {
 	d.addLine(indent+"  %s", d.ink.Bold(d.commandText("approve", "")))
 }
 
-// drawTrafficNow shows the share of the requests that the new version gets, if the step asks for another share.
+// drawTrafficNow shows the share of requests of the new version, if the step asks for another share.
 func (d *drawing) drawTrafficNow(indent string) {
 	gets := d.Rollout.Status.Sluice.GetTraffic()
 	spec, err := rollout.Parse(d.Rollout)
@@ -135,7 +135,7 @@ func (d *drawing) remainingText(seconds int32) string {
 	return " in " + shortDuration(s.Since.Add(time.Duration(seconds)*time.Second).Sub(d.Now))
 }
 
-// commandText is a command about the Rollout, as its user types it.
+// commandText returns a command about the Rollout, as its user types it.
 func (d *drawing) commandText(verb, flags string) string {
 	command := d.Command + " " + verb + " " + d.Rollout.Name
 	if d.Namespaced {
@@ -144,7 +144,7 @@ func (d *drawing) commandText(verb, flags string) string {
 	return command + flags
 }
 
-// drawFinalising says how a release that has left its steps comes to its end.
+// drawFinalising shows how a release ends after its steps.
 func (d *drawing) drawFinalising() {
 	if !d.isFinalising() || d.Rollout.Status.Sluice == nil {
 		return

@@ -64,8 +64,8 @@ func (d *drawing) scriptOf(route Route) *api.ScriptStatus {
 	return nil
 }
 
-// DescribeRules tells each rule of a gateway object in one line: which requests go where, with which share. It reads Istio's and the
-// Gateway API's spelling, and says nothing about objects that it cannot read.
+// DescribeRules describes each rule of a gateway object in one line: the matched requests, their destinations and shares. It reads the formats of Istio and of
+// the Gateway API, and returns nothing for other objects.
 func DescribeRules(obj *unstructured.Unstructured) []string {
 	spec := fieldAs[fields](obj.Object["spec"])
 	var lines []string
@@ -101,7 +101,7 @@ func describeRequests(rule map[string]any) string {
 	return strings.Join(texts, " or ")
 }
 
-// conditionOn tells one field of a match: a map of conditions, a list of them, or one.
+// conditionOn describes one field of a match: a map of conditions, a list of them, or one condition.
 func conditionOn(key string, v any) []string {
 	switch v := v.(type) {
 	case map[string]any:
@@ -188,10 +188,10 @@ func joinPairs(m map[string]any) string {
 	return strings.Join(parts, ",")
 }
 
-// fields are those of an object within a gateway object.
+// fields is an object within a gateway object.
 type fields = map[string]any
 
-// fieldAs is a field of a gateway object as a T, the zero value where it is missing or of another type.
+// fieldAs returns a field of a gateway object as a T, or the zero value for a missing field or another type.
 func fieldAs[T any](v any) T {
 	field, _ := v.(T)
 	return field

@@ -1,8 +1,7 @@
-// Package view draws one Rollout with everything that belongs to it as lines of text: its steps, revisions, pods and routes,
-// what it waits for, and the command to type next. It also reads those objects from a cluster.
+// Package view draws one Rollout with all its objects as lines of text: steps, revisions, pods and routes, the current wait, and the next command. It also
+// reads those objects from a cluster.
 //
-// It decides nothing and changes nothing. Its one invariant: Render is a function of its arguments; it knows no clock, no
-// terminal and no client.
+// It decides nothing and changes nothing. Its one invariant: Render is a function of its arguments; it knows no clock, no terminal and no client.
 package view
 
 import (
@@ -18,17 +17,17 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// View is all that is drawn.
+// View holds all objects to draw.
 type View struct {
 	Rollout     *api.Rollout
-	Deployments []appsv1.Deployment // the stable one, and the canary if there is one
+	Deployments []appsv1.Deployment // the stable one, and the canary if it exists
 	ReplicaSets []appsv1.ReplicaSet
-	// Workload is one that is no Deployment, nil otherwise. It keeps its versions in ControllerRevisions.
+	// Workload is the workload if it is not a Deployment, otherwise nil. It keeps its revisions in ControllerRevisions.
 	Workload            *unstructured.Unstructured
 	ControllerRevisions []appsv1.ControllerRevision
 	Pods                []corev1.Pod
 	Routes              []Route
-	// Unread lists what could not be read, one sentence each.
+	// Unread lists the objects that could not be read, one sentence each.
 	Unread []string
 	Now    time.Time
 }
@@ -39,19 +38,19 @@ type Route struct {
 	Object     *unstructured.Unstructured
 }
 
-// Style says how to draw. The zero value is plain ASCII.
+// Style configures the drawing. The zero value is plain ASCII.
 type Style struct {
 	Color   bool
 	Unicode bool
-	// Command is how the user calls this program, such as "kubectl sluice"; empty means "sluice".
+	// Command is the name of this program for the user, such as "kubectl sluice"; empty means "sluice".
 	Command string
-	// Namespaced adds -n to commands, for a user whose own namespace is another one.
+	// Namespaced adds -n to commands, for a user with another default namespace.
 	Namespaced bool
-	// MaxPods is how many pods of each ReplicaSet are listed; 0 means 10.
+	// MaxPods bounds the listed pods of each ReplicaSet; 0 means 10.
 	MaxPods int
 }
 
-// Render draws the view. Lines carry no line ends.
+// Render draws the view. Lines have no line ends.
 func Render(v View, s Style) []string {
 	d := &drawing{View: v, Style: s, ink: color.Ink{On: s.Color}, marks: color.MarksFor(s.Unicode)}
 	if d.MaxPods == 0 {
@@ -73,7 +72,7 @@ func Render(v View, s Style) []string {
 	return d.lines
 }
 
-// drawing is a Render under way.
+// drawing is the state of one Render.
 type drawing struct {
 	View
 	Style
@@ -90,7 +89,7 @@ func (d *drawing) addSection(title string) {
 	d.lines = append(d.lines, "", d.ink.Bold(title))
 }
 
-// commonStatus is the status that canary and blue-green releases share; the zero value before the first release.
+// commonStatus returns the common status of canary and blue-green releases; the zero value before the first release.
 func commonStatus(r *api.Rollout) api.CommonStatus {
 	if common := r.Status.Common(); common != nil {
 		return *common
@@ -98,7 +97,7 @@ func commonStatus(r *api.Rollout) api.CommonStatus {
 	return api.CommonStatus{}
 }
 
-// ageText is how long ago something was, as short as kubectl tells it.
+// ageText returns the age of t, in kubectl's short form.
 func (d *drawing) ageText(t time.Time) string { return shortDuration(d.Now.Sub(t)) }
 
 func shortDuration(d time.Duration) string {

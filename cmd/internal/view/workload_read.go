@@ -12,7 +12,7 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// readWorkload adds a workload that is no Deployment, with what its selector selects.
+// readWorkload adds a workload that is not a Deployment, and the objects that its selector selects.
 func (r *Reader) readWorkload(ctx context.Context, v *View, ref api.ObjectRef) {
 	what, namespace := ref.Kind+" "+ref.Name, v.Rollout.Namespace
 	resource, err := r.ResourceOf(ref)
@@ -43,7 +43,7 @@ func (r *Reader) readWorkload(ctx context.Context, v *View, ref api.ObjectRef) {
 	}
 }
 
-// selectedBy are the pods and the revisions of a workload.
+// selectedBy selects the pods and the revisions of a workload.
 func selectedBy(object *unstructured.Unstructured) (metav1.ListOptions, error) {
 	field, _, _ := unstructured.NestedMap(object.Object, "spec", "selector")
 	var selector metav1.LabelSelector
@@ -53,7 +53,7 @@ func selectedBy(object *unstructured.Unstructured) (metav1.ListOptions, error) {
 	return metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(&selector)}, nil
 }
 
-// workloadSources are the watches on a workload that is no Deployment.
+// workloadSources returns the watches on a workload that is not a Deployment.
 func (r *Reader) workloadSources(ctx context.Context, object *unstructured.Unstructured, ref api.ObjectRef) []watchSource {
 	resource, err := r.ResourceOf(ref)
 	if err != nil {

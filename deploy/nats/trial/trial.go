@@ -1,7 +1,6 @@
-// Package trial runs a NATS server with the very configuration of deploy/nats, for tests of what its users may do. It is no way to
-// run Sluice.
+// Package trial runs a NATS server with the configuration of deploy/nats, for tests of its users' permissions. It is not for running Sluice.
 //
-// Invariant: nothing of the configuration is changed but where the server listens and keeps its data.
+// Invariant: it changes only the listeners and the data directory of the configuration.
 package trial
 
 import (
@@ -21,13 +20,13 @@ import (
 	"sluice.dev/sluice/test/ports"
 )
 
-// users are those whose passwords the configuration takes from the environment.
+// users are the users whose passwords the configuration reads from the environment.
 var users = []string{"route", "watcher", "executor", "analyzer", "admin", "ci-shop", "system"}
 
 // patience bounds the start of a server.
 const patience = 20 * time.Second
 
-// Password is that of a user of the configuration.
+// Password returns the password of a user of the configuration.
 func Password(user string) string { return "secret-of-" + user }
 
 // Start runs one server until the test ends, without the block cluster.
@@ -40,7 +39,7 @@ func Start(t testing.TB) *server.Server {
 	return s
 }
 
-// StartThree runs three servers that find each other, until the test ends.
+// StartThree runs a cluster of three servers until the test ends.
 func StartThree(t testing.TB) []*server.Server {
 	t.Helper()
 	const servers = 3
@@ -98,7 +97,7 @@ func options(t testing.TB) *server.Options {
 	return o
 }
 
-// read reads the configuration as it is shipped. The environment is the process's: what is set is the same for all tests.
+// read reads the shipped configuration. It sets variables of the process, with the same values for all tests.
 func read() (*server.Options, error) {
 	for _, user := range users {
 		if err := os.Setenv("NATS_PASSWORD_"+strings.ToUpper(strings.ReplaceAll(user, "-", "_")), Password(user)); err != nil {

@@ -1,5 +1,5 @@
-// Command kubectl is kubectl, for machines that have none. It is a program of its own because what a control plane does before it
-// begins would take longer than most calls.
+// Command kubectl is kubectl, for machines without it. It is a separate program because the startup of a control plane's packages would take longer than most
+// calls.
 package main
 
 import (

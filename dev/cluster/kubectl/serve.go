@@ -18,14 +18,14 @@ import (
 	"k8s.io/kubectl/pkg/cmd/util"
 )
 
-// call is one line of standard input: a command to run. Tests send thousands, and most of the time of a process for each would be its start.
+// call is one line of standard input: a command to run. Tests send thousands, and the start of a process for each would take most of the time.
 type call struct {
 	ID    int      `json:"id"`
 	Args  []string `json:"args"`
 	Stdin string   `json:"stdin"`
 }
 
-// answer is one line of standard output: what came of a call, in the order in which calls end.
+// answer is one line of standard output: the result of a call, in the order in which calls end.
 type answer struct {
 	ID     int    `json:"id"`
 	Stdout string `json:"stdout"`
@@ -33,13 +33,13 @@ type answer struct {
 	Code   int    `json:"code"`
 }
 
-// exit is what a command panics with in place of ending the process.
+// exit is the panic value of a command that would end the process.
 type exit struct {
 	message string
 	code    int
 }
 
-// serve runs each call as it comes, beside those that still run, until the input ends.
+// serve runs each call in parallel with the running ones, until the input ends.
 func serve(in io.Reader, out io.Writer) {
 	util.BehaviorOnFatal(func(message string, code int) { panic(exit{message, code}) })
 	var mu sync.Mutex
@@ -58,7 +58,7 @@ func serve(in io.Reader, out io.Writer) {
 	}
 }
 
-// run runs the command as a process of its own would.
+// run runs the command as in a separate process.
 func (c call) run() (a answer) {
 	var stdout, stderr bytes.Buffer
 	defer func() {
@@ -91,7 +91,8 @@ func (c call) run() (a answer) {
 	return a
 }
 
-// inFile are the arguments with a file in place of a standard input that is to be read as a file: kubectl would take that of the process.
+// inFile writes the input of a call to a temporary file if the command would read standard input as a file. kubectl would otherwise read the standard input of
+// the process.
 func (c call) inFile() (args []string, remove func(), err error) {
 	at := slices.Index(c.Args, "-")
 	if at < 0 {

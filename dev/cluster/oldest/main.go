@@ -1,6 +1,5 @@
-// Command oldest runs a component of the oldest Kubernetes that Sluice supports, for `sluice-cluster up --kubernetes`: kube-apiserver,
-// kube-controller-manager or kube-scheduler. It is a module of its own, for no build has two versions of Kubernetes. It is no cluster:
-// etcd, kwok and all files are sluice-cluster's.
+// Command oldest runs a component of the oldest supported Kubernetes for `sluice-cluster up --kubernetes`: kube-apiserver, kube-controller-manager or
+// kube-scheduler. It is a separate module, because no build has two versions of Kubernetes. It is no cluster: sluice-cluster provides etcd, kwok and all files.
 package main
 
 import (
@@ -21,7 +20,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "This is for sluice-cluster up --kubernetes.")
 		os.Exit(2)
 	}
-	// Standard input is as in sluice-cluster: one byte lets the component start, the end of it makes it end.
+	// Standard input is as in sluice-cluster: one byte lets the component start, and the end of the input ends it.
 	if _, err := io.ReadFull(os.Stdin, make([]byte, 1)); err != nil {
 		fmt.Fprintln(os.Stderr, "read from sluice-cluster:", err)
 		os.Exit(2)

@@ -1,6 +1,6 @@
-// Package app is a small web application as a demo needs it: real HTTP servers that answer as the pods of a version would, with
-// metrics by client_golang and a ledger of what each version answered to whom. It is no simulation of latency or load: what it is
-// told to do, it does to the requests that come. Its one invariant: each answer is counted once, by the version that gave it.
+// Package app is a small web application for demos. It has real HTTP servers that answer like the pods of a version. They have metrics from client_golang, and
+// a ledger of the answers of each version to each user. It does not simulate latency or load: it applies its settings to the incoming requests. Its one
+// invariant: each answer counts once, for the version that gave it.
 package app
 
 import (
@@ -25,12 +25,12 @@ const (
 	VersionHeader = "X-Version"
 )
 
-// Version is what a version of the application does.
+// Version describes the behaviour of a version of the application.
 type Version struct {
 	Name string
-	// FailEvery is that one request in so many is answered with 500; 0 means none.
+	// FailEvery n makes one of n requests fail with 500; 0 means none.
 	FailEvery int
-	// Takes is how long an answer takes on average.
+	// Takes is the average duration of an answer.
 	Takes time.Duration
 }
 
@@ -43,7 +43,7 @@ type Server struct {
 	pod     atomic.Pointer[pod]
 }
 
-// pod is a version that runs. Its counters begin at 0 with it.
+// pod is a running version. Its counters start at 0.
 type pod struct {
 	version  Version
 	sequence atomic.Int64
@@ -52,7 +52,7 @@ type pod struct {
 	seconds  prometheus.Histogram
 }
 
-// Start listens on a free port of this machine. No version runs yet. The server must be stopped.
+// Start listens on a free port of this machine. No version runs yet. The caller must stop the server.
 func Start(ledger *Ledger) (*Server, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -67,26 +67,26 @@ func Start(ledger *Ledger) (*Server, error) {
 	return s, nil
 }
 
-// Address is the host and port.
+// Address returns the host and port.
 func (s *Server) Address() string { return s.address }
 
-// Run lets a version answer from now on, as new pods do. The version that runs already goes on.
+// Run makes a version answer from now on, like new pods. It has no effect on a version that already runs.
 func (s *Server) Run(v Version) {
 	if p := s.pod.Load(); p == nil || p.version != v {
 		s.pod.Store(newPod(v))
 	}
 }
 
-// Halt leaves nobody to answer, as when the last pod is gone.
+// Halt removes the version, as when the last pod is gone.
 func (s *Server) Halt() { s.pod.Store(nil) }
 
-// Stop ends the server after the answers that are under way.
+// Stop ends the server after the open requests.
 func (s *Server) Stop() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	err := s.web.Shutdown(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = s.web.Close() // a connection on which nobody ever asked counts as busy for as long
+		err = s.web.Close() // a connection without a request counts as busy for as long
 	}
 	if served := <-s.ended; !errors.Is(served, http.ErrServerClosed) {
 		err = errors.Join(err, served)
@@ -104,7 +104,7 @@ func newPod(v Version) *pod {
 			Name: "http_request_duration_seconds", Help: "How long answers took.", ConstLabels: labels,
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1}}),
 	}
-	// A counter that appears with the first error hides that error from rates.
+	// If a counter appears with the first error, rate misses that error.
 	p.requests.WithLabelValues(strconv.Itoa(http.StatusOK))
 	p.requests.WithLabelValues(strconv.Itoa(http.StatusInternalServerError))
 	registry := prometheus.NewRegistry()
@@ -122,10 +122,10 @@ func (s *Server) expose(w http.ResponseWriter, r *http.Request) {
 	p.metrics.ServeHTTP(w, r)
 }
 
-// lag is how long a request waits for a pod: what runs here follows one watch, and what is routed here another.
+// lag bounds the wait of a request for a pod, because pods and routes follow different watches.
 const lag = 2 * time.Second
 
-// ready is the version that runs, nil when none does so in time.
+// ready returns the running version, or nil if none runs in time.
 func (s *Server) ready(ctx context.Context) *pod {
 	ctx, cancel := context.WithTimeout(ctx, lag)
 	defer cancel()
@@ -152,7 +152,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	n := p.sequence.Add(1)
-	// Half to one and a half times as long as on average, spread evenly.
+	// The duration is between half and one and a half times the average, evenly spread.
 	time.Sleep(p.version.Takes/2 + p.version.Takes*time.Duration(n%11)/10)
 	code := http.StatusOK
 	if p.version.FailEvery > 0 && n%int64(p.version.FailEvery) == 0 {

@@ -61,7 +61,7 @@ func TestEachAnswerIsCountedByTheVersionThatGaveIt(t *testing.T) {
 	bad := Version{Name: "v2", FailEvery: 2}
 	s.Run(bad)
 	for i := range 10 {
-		s.Run(bad) // it runs already: the count of requests goes on
+		s.Run(bad) // it runs already: the request counter continues
 		get(t, s, "/", fmt.Sprint(i%4))
 	}
 	s.Halt()

@@ -17,13 +17,13 @@ type account struct {
 	last             time.Time
 }
 
-// Count is what one version has answered.
+// Count holds the answers of one version.
 type Count struct {
-	// Requests are all requests that it answered, Errors those with an error.
+	// Requests counts all answered requests, and Errors the answers with an error.
 	Requests, Errors int
-	// UsersHit are the different users who got an error.
+	// UsersHit is the number of users with at least one error.
 	UsersHit int
-	// Last is when it answered last.
+	// Last is the time of the last answer.
 	Last time.Time
 }
 
@@ -46,7 +46,7 @@ func (l *Ledger) note(version, user string, fine bool) {
 	}
 }
 
-// Total is how many requests were answered by any version.
+// Total returns the number of requests that all versions answered.
 func (l *Ledger) Total() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -59,7 +59,7 @@ func (l *Ledger) Total() int {
 	return sum
 }
 
-// Of is what a version has answered so far. Requests that no version was there for are those of "".
+// Of returns the count of a version. The version "" has the requests that no version could answer.
 func (l *Ledger) Of(version string) Count {
 	l.mu.Lock()
 	defer l.mu.Unlock()

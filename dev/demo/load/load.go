@@ -1,6 +1,5 @@
-// Package load sends HTTP requests at a steady rate, as many users do who do not wait for each other. It is no benchmark: it
-// measures nothing but whether each request got an answer. Its one invariant: it never sends faster than it was told, also not
-// to make up for requests that a slow machine or server let it miss.
+// Package load sends HTTP requests at a steady rate, like many independent users. It is not a benchmark: it measures only whether each request got an answer.
+// Its one invariant: it never exceeds its rate, not even to make up for requests that a slow machine or server delayed.
 package load
 
 import (
@@ -15,31 +14,31 @@ import (
 	"sluice.dev/sluice/dev/demo/app"
 )
 
-// Options say what to send.
+// Options configure the load.
 type Options struct {
 	URL string
-	// Rate is how many requests a second.
+	// Rate is the number of requests per second.
 	Rate int
-	// Users is how many users send them, in no order.
+	// Users is the number of users who send them, in no order.
 	Users int
 }
 
-// Result is what became of the requests.
+// Result holds the results of the requests.
 type Result struct {
 	Sent int
-	// Answered counts them by status code.
+	// Answered counts the requests by status code.
 	Answered map[int]int
-	// Lost got no answer.
+	// Lost counts requests without an answer.
 	Lost int
 }
 
-// workers send side by side. Each waits for its answer, so there are never more requests under way.
+// workers is the number of parallel senders. Each waits for its answer, so no more requests are open.
 const workers = 32
 
-// patience is how long an answer may take.
+// patience bounds the time of an answer.
 const patience = 10 * time.Second
 
-// Run sends until ctx ends, and returns when the last answer has come.
+// Run sends requests until ctx ends, and returns after the last answer.
 func Run(ctx context.Context, o Options) Result {
 	transport := &http.Transport{MaxIdleConnsPerHost: workers}
 	defer transport.CloseIdleConnections()
@@ -89,7 +88,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// send lets a user ask. The request outlives the end of the load, so that none is cut off.
+// send sends one request of a user. The request outlives the end of the load, so that no request is cut off.
 func send(client *http.Client, o Options) (int, error) {
 	request, err := http.NewRequest(http.MethodGet, o.URL, nil)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"sluice.dev/sluice/dev/demo/app"
 )
 
-// site answers every tenth request with 500, and notes who asked.
+// site answers every tenth request with 500, and records the users.
 type site struct {
 	mu    sync.Mutex
 	seen  int

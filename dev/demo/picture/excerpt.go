@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// scene is what a picture shows of one part of the demo: the heading, and some of the lines below it.
+// scene selects one part of the demo for a picture: the heading, and some of the lines below it.
 type scene struct {
-	heading string // how the heading begins
+	heading string // the beginning of the heading
 	cuts    []cut
 }
 
-// cut is a range of lines, both included. Each is named by how it begins, without its indent.
+// cut is a range of lines, both included. The beginning of a line, without its indent, identifies it.
 type cut struct{ from, to string }
 
-// excerpt is a canary in the middle of its release, and a bad version that its metrics stop.
+// excerpt selects a canary in the middle of its release, and a bad version that its metrics stop.
 func excerpt() []scene {
 	return []scene{
 		{"Approve step 1", []cut{
@@ -27,7 +27,7 @@ func excerpt() []scene {
 	}
 }
 
-// kind says where a row comes from, and so how it is coloured.
+// kind is the origin of a row, which determines its colours.
 type kind int
 
 const (
@@ -35,16 +35,16 @@ const (
 	kindHeading             // of a part of the demo
 	kindCommand             // after a prompt
 	kindRelease             // of sluice get rollout, which has colours on a terminal
-	kindLeftOut             // stands for lines that the picture leaves out
+	kindLeftOut             // replaces lines that the picture omits
 )
 
-// row is one line of the demo. The demo indents output by two columns, which text does not have.
+// row is one line of the demo. text lacks the indent of two columns that the demo gives to output.
 type row struct {
 	kind kind
 	text string
 }
 
-// excerptRows takes scenes out of what the demo printed.
+// excerptRows selects the scenes from the output of the demo.
 func excerptRows(printed string, scenes []scene) ([]row, error) {
 	var rows []row
 	for _, s := range scenes {
@@ -73,7 +73,7 @@ func excerptRows(printed string, scenes []scene) ([]row, error) {
 	return rows, nil
 }
 
-// sceneLines are a heading that begins so, and the lines up to the next one.
+// sceneLines returns the heading with this beginning, and the lines up to the next heading.
 func sceneLines(printed, heading string) ([]string, error) {
 	for _, text := range strings.Split(printed, "\n== ")[1:] {
 		if strings.HasPrefix(text, heading) {
@@ -83,8 +83,8 @@ func sceneLines(printed, heading string) ([]string, error) {
 	return nil, fmt.Errorf("the demo no longer has a scene %q: mend excerpt() in dev/demo/picture", heading)
 }
 
-// plainly is how the demo asks for output without colours, because its transcript is compared as text. The picture shows what the
-// command prints on a terminal, and so leaves it out.
+// plainly is the flag for output without colours. The demo uses it because its transcript is compared as text. The picture shows the output on a terminal, and
+// so omits the flag.
 const plainly = " --no-color"
 
 func rowsOf(lines []string) []row {
@@ -104,7 +104,7 @@ func rowsOf(lines []string) []row {
 	return rows
 }
 
-// rowWith is the index of the first row, not before another one, that begins with a text.
+// rowWith returns the index of the first row from after on that begins with a text.
 func rowWith(rows []row, after int, text string) int {
 	i := slices.IndexFunc(rows[after:], func(r row) bool { return strings.HasPrefix(strings.TrimLeft(r.text, " "), text) })
 	if i < 0 {

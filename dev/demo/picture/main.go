@@ -1,6 +1,6 @@
-// Command picture draws an excerpt of the demo as a terminal window, for the README: docs/images/demo-light.svg and demo-dark.svg.
-// It is no recorder: it reads dev/demo/recording.txt, which a test of the demo records and compares with the transcript. Its one
-// invariant: the same recording gives the same bytes. Run it in the root of the module.
+// Command picture draws an excerpt of the demo as a terminal window, for the README: docs/images/demo-light.svg and demo-dark.svg. It does not record: it reads
+// dev/demo/recording.txt, which a test of the demo records and compares with the transcript. Its one invariant: the same recording gives the same bytes. Run it
+// in the root of the module.
 package main
 
 import (

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// ink is a colour of a terminal, as cmd/internal/color has them.
+// ink is a colour of a terminal, as in cmd/internal/color.
 type ink string
 
 const (
@@ -23,15 +23,15 @@ type cell struct {
 	ink  ink
 }
 
-// rule colours what the group of its pattern finds. With a mark it also puts that in place of the group, which is as wide.
+// rule colours the group of its pattern. A rule with a mark also replaces the group by the mark, which has the same width.
 type rule struct {
 	pattern *regexp.Regexp
 	ink     ink
 	mark    string
 }
 
-// releaseRules are the colours and marks of sluice get rollout on a terminal. A test compares them with the golden files of that
-// command. Pods that are not ready have no rule, because the demo shows a release when a step pauses, and then all pods are ready.
+// releaseRules returns the colours and marks of sluice get rollout on a terminal. A test compares them with the golden files of that command. Pods that are not
+// ready have no rule: the demo shows a release when a step pauses, and then all pods are ready.
 func releaseRules() []rule {
 	return []rule{
 		{pattern: regexp.MustCompile(`^Rollout +(\S+)$`), ink: bold},
@@ -51,7 +51,7 @@ func releaseRules() []rule {
 	}
 }
 
-// outputRules colour what has no colours of its own: times, and what went well or badly.
+// outputRules colour output without own colours: times, successes and failures.
 func outputRules() []rule {
 	return []rule{
 		{pattern: regexp.MustCompile(`^(\d\d:\d\d:\d\d)  `), ink: dim},
@@ -62,10 +62,10 @@ func outputRules() []rule {
 	}
 }
 
-// columns is how wide the terminal is.
+// columns is the width of the terminal.
 const columns = 100
 
-// paintRows colours rows, and wraps those that are wider than the terminal.
+// paintRows colours rows, and wraps rows that are wider than the terminal.
 func paintRows(rows []row) [][]cell {
 	release, output := releaseRules(), outputRules()
 	var lines [][]cell

@@ -57,7 +57,7 @@ func TestAPictureIsSmallXMLThatAScreenReaderCanName(t *testing.T) {
 	}
 }
 
-// elementsOf lists the names of all elements of an XML document.
+// elementsOf returns the names of all elements of an XML document.
 func elementsOf(document string) ([]string, error) {
 	var names []string
 	decoder := xml.NewDecoder(strings.NewReader(document))
@@ -96,7 +96,7 @@ func TestTheExcerptFitsAWindow(t *testing.T) {
 	}
 }
 
-// The colours of sluice get rollout are those that its golden files have for a terminal.
+// sluice get rollout has the same colours as in its golden files for a terminal.
 func TestAReleaseHasTheColoursOfATerminal(t *testing.T) {
 	archive, err := txtar.ParseFile("../../../cmd/internal/view/testdata/waits_for_approval.txtar")
 	if err != nil {
@@ -220,7 +220,7 @@ func TestEachColourCanBeReadOnItsBackground(t *testing.T) {
 	}
 }
 
-// contrast is the ratio of two colours' luminances, as WCAG 2.1 defines it.
+// contrast returns the ratio of two colours' luminances, as WCAG 2.1 defines it.
 func contrast(t *testing.T, one, other string) float64 {
 	t.Helper()
 	a, b := luminance(t, one), luminance(t, other)

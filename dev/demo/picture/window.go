@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// theme is the colours of a window. Each colour of text has a contrast of 4.5 to 1 or more with the background.
+// theme holds the colours of a window. Each colour of text has a contrast of 4.5 to 1 or more with the background.
 type theme struct {
 	name                    string
 	background, bar, border string
 	inks                    []paint
 }
 
-// paint is how a theme shows an ink: its class in the style sheet, its colour, and what else it sets.
+// paint is the form of an ink in a theme: its class in the style sheet, its colour, and its other properties.
 type paint struct {
 	ink          ink
 	colour, more string
@@ -35,7 +35,7 @@ func dark() theme {
 	}}
 }
 
-// The measures of a window, in tenths of a pixel: whole numbers give the same text on every machine.
+// These are the measures of a window, in tenths of a pixel: whole numbers give the same text on every machine.
 const (
 	advance  = 84 // of a column: 0.6 of the font's size
 	leading  = 200
@@ -52,8 +52,8 @@ const (
 		"Then a bad version is released, its metrics fail, and all requests go back to the stable version."
 )
 
-// drawWindow draws lines as a terminal window, in SVG. Each character has the place of its column, so that lines are as wide in any
-// font. Marks are drawn as paths, because fonts disagree most about them.
+// drawWindow draws lines as a terminal window, in SVG. Each character has the position of its column, so that lines have the same width in any font. It draws
+// marks as paths, because marks differ most between fonts.
 func drawWindow(lines [][]cell, t theme) string {
 	var b strings.Builder
 	width, height := columns*advance+2*margin, top+len(lines)*leading+margin-60
@@ -96,7 +96,7 @@ func classOf(i ink) string {
 // shape draws a mark in a column, from its left end and the top of the line.
 type shape struct{ path, class string }
 
-// shapeOf returns how a mark is drawn, if it is one.
+// shapeOf returns the shape of a character, and whether the character is a mark.
 func shapeOf(char rune) (shape, bool) {
 	switch char {
 	case '✔':
@@ -131,7 +131,7 @@ func drawLine(b *strings.Builder, line []cell, y int) {
 	}
 }
 
-// runEnd is where the run of text ends that starts in a column: at another ink, a mark, or two spaces, which XML would make one.
+// runEnd returns the end of the text run that starts in a column: at another ink, a mark, or two spaces, which XML would merge.
 func runEnd(line []cell, start int) int {
 	end := start
 	for i := start; i < len(line); i++ {
@@ -148,7 +148,7 @@ func runEnd(line []cell, start int) int {
 	return end
 }
 
-// columnsText lists where each column of a run begins.
+// columnsText lists the positions of the columns of a run.
 func columnsText(start, end int) string {
 	var list []string
 	for i := start; i < end; i++ {
@@ -167,11 +167,11 @@ func textOf(cells []cell) string {
 
 func escapeText(text string) string {
 	var b bytes.Buffer
-	_ = xml.EscapeText(&b, []byte(text)) // a buffer takes all
+	_ = xml.EscapeText(&b, []byte(text)) // a buffer accepts all writes
 	return b.String()
 }
 
-// pixels writes tenths of a pixel as pixels.
+// pixels formats tenths of a pixel as pixels.
 func pixels(tenths int) string {
 	return strconv.FormatFloat(float64(tenths)/10, 'f', -1, 64)
 }

@@ -12,12 +12,12 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// VirtualServices is the resource that a router follows.
+// VirtualServices returns the resource that a router follows.
 func VirtualServices() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "networking.istio.io", Version: "v1", Resource: "virtualservices"}
 }
 
-// Follow keeps the table as the VirtualService of this name is, until ctx ends.
+// Follow keeps the table equal to the VirtualService of this name, until ctx ends.
 func (r *Router) Follow(ctx context.Context, client dynamic.Interface, namespace, name string) error {
 	factory := dynamicinformer.NewFilteredDynamicSharedInformerFactory(client, 0, namespace, func(o *metav1.ListOptions) {
 		o.FieldSelector = "metadata.name=" + name

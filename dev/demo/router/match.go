@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// match holds for a request if all its parts do, as Istio's HTTPMatchRequest.
+// match matches a request if all its parts match, as Istio's HTTPMatchRequest.
 type match struct {
 	Name        string           `json:"name"` // a comment
 	URI         *text            `json:"uri"`
@@ -18,7 +18,7 @@ type match struct {
 	QueryParams map[string]*text `json:"queryParams"`
 }
 
-// text is Istio's StringMatch: one of three ways; none of them asks only that there is something.
+// text is Istio's StringMatch: one of three ways; without any, it only requires a value.
 type text struct {
 	Exact  *string `json:"exact"`
 	Prefix *string `json:"prefix"`
@@ -36,7 +36,7 @@ func (m *match) compile() error {
 			continue
 		}
 		var err error
-		// A regular expression of Istio is RE2, and has to match all of the text.
+		// A regular expression of Istio is RE2, and must match the whole text.
 		if t.whole, err = regexp.Compile(`\A(?:` + *t.Regex + `)\z`); err != nil {
 			return fmt.Errorf("read the regular expression %q: %w", *t.Regex, err)
 		}

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Router answers requests by passing them on.
+// Router forwards requests to the servers of its table.
 type Router struct {
 	log      *slog.Logger
 	services map[string]http.Handler
@@ -21,11 +21,11 @@ type Router struct {
 	table   Table
 	problem error
 	since   time.Time
-	changed chan struct{} // closed when the table is another one
+	changed chan struct{} // closed when the table changes
 }
 
-// New makes a router that refuses all requests until it has a table. Services maps the name of each Service to the address of the
-// local server that answers for its pods.
+// New returns a router that refuses all requests until it has a table. services maps the name of each Service to the address of the local server that answers
+// for its pods.
 func New(services map[string]string, log *slog.Logger) *Router {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.Proxy, transport.MaxIdleConnsPerHost = nil, 256
@@ -43,7 +43,7 @@ func New(services map[string]string, log *slog.Logger) *Router {
 	return r
 }
 
-// ServeHTTP passes a request on to the Service that the table and chance choose for it.
+// ServeHTTP forwards a request to the Service that the table and chance choose.
 func (r *Router) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	table, problem := r.current()
 	if problem != nil {
@@ -69,12 +69,12 @@ func (r *Router) current() (Table, error) {
 	return r.table, r.problem
 }
 
-// set replaces the table, or says why there is none.
+// set replaces the table, or records why there is no table.
 func (r *Router) set(t Table, problem error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if problem == nil && r.problem == nil && t.String() == r.table.String() {
-		return // marks on the object are no change of the routing
+		return // a change of annotations or labels is no change of the routing
 	}
 	r.table, r.problem, r.since = t, problem, time.Now()
 	close(r.changed)
@@ -86,7 +86,7 @@ func (r *Router) set(t Table, problem error) {
 	r.log.Debug("the routing changed", "routes", t.String())
 }
 
-// Await returns the table and the time since which it has been in force, once holds is true for it.
+// Await returns the first table for which holds is true, and the time of its start.
 func (r *Router) Await(ctx context.Context, holds func(Table) bool) (Table, time.Time, error) {
 	for {
 		r.mu.Lock()

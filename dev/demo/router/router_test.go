@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// service is a server that answers with its name.
+// service starts a server that answers with its name.
 func service(t *testing.T, name string) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, name) }))
@@ -22,7 +22,7 @@ func service(t *testing.T, name string) string {
 	return server.Listener.Addr().String()
 }
 
-// routing is a router in front of two Services.
+// routing starts a router for two Services.
 func routing(t *testing.T) (*Router, *httptest.Server) {
 	t.Helper()
 	r := New(map[string]string{"shop": service(t, "stable"), "shop-canary": service(t, "canary"), "gone": "127.0.0.1:1"}, slog.New(slog.DiscardHandler))
@@ -54,7 +54,7 @@ func TestRequestsAreDividedAsTheWeightsSay(t *testing.T) {
 		_, body := ask(t, front)
 		counts[body]++
 	}
-	// Of 2000 tosses, 400 are expected with a deviation of 18; eight deviations off do not happen.
+	// Of 2000 choices, 400 are expected with a standard deviation of 18. A difference of eight deviations does not happen.
 	if counts["canary"] < 250 || counts["canary"] > 550 || counts["canary"]+counts["stable"] != 2000 {
 		t.Errorf("a canary of 20 percent got %v", counts)
 	}

@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Table is where requests go. The zero value sends none anywhere.
+// Table holds the routes of requests. The zero value has no route.
 type Table struct{ rules []rule }
 
-// rule holds for requests that one of its matches holds for, or for all if it has none.
+// rule applies to requests that one of its matches accepts, or to all requests if it has none.
 type rule struct {
 	matches []match
 	to      []destination
@@ -26,7 +26,7 @@ type destination struct {
 	weight  int
 }
 
-// The part of a VirtualService that decides where an HTTP request goes.
+// virtualService has the fields of a VirtualService that route HTTP requests.
 type virtualService struct {
 	HTTP []struct {
 		Match []json.RawMessage `json:"match"`
@@ -40,7 +40,7 @@ type virtualService struct {
 	} `json:"http"`
 }
 
-// Parse reads a VirtualService. What it routes by and a Table cannot express is an error.
+// Parse reads a VirtualService. It returns an error for routes that a Table cannot express.
 func Parse(object *unstructured.Unstructured) (Table, error) {
 	body, err := json.Marshal(object.Object["spec"])
 	if err != nil {
@@ -75,7 +75,7 @@ func Parse(object *unstructured.Unstructured) (Table, error) {
 			r.total += to.Weight
 		}
 		if len(r.to) == 1 {
-			r.to[0].weight, r.total = 100, 100 // Istio does not ask for the weight of the only destination
+			r.to[0].weight, r.total = 100, 100 // Istio does not require the weight of the only destination
 		}
 		t.rules = append(t.rules, r)
 	}
@@ -92,8 +92,8 @@ func parseMatch(text json.RawMessage) (match, error) {
 	return m, m.compile()
 }
 
-// Choose returns the Service that a request goes to, by the first rule that holds for it. Dice, from 0 to below 1, decides between
-// the destinations of the rule. Without a rule, or a destination that has weight, it returns "".
+// Choose returns the Service of a request, according to the first rule that applies. dice, in [0, 1), selects one of the destinations of the rule. Without a
+// rule, or a destination with weight, Choose returns "".
 func (t Table) Choose(request *http.Request, dice float64) string {
 	for _, r := range t.rules {
 		if !r.holds(request) {
@@ -120,7 +120,7 @@ func (r rule) holds(request *http.Request) bool {
 	return len(r.matches) == 0
 }
 
-// Share is the part, from 0 to 1, that a Service gets of the requests that no match singles out.
+// Share returns the part, from 0 to 1, of the requests without a match that a Service gets.
 func (t Table) Share(service string) float64 {
 	for _, r := range t.rules {
 		if len(r.matches) > 0 || r.total == 0 {
@@ -149,7 +149,7 @@ func (t Table) Reaches(service string) bool {
 	return false
 }
 
-// String is like "version exact canary -> b; shop 80%, shop-canary 20%".
+// String returns a text like "version exact canary -> b; shop 80%, shop-canary 20%".
 func (t Table) String() string {
 	var rules []string
 	for _, r := range t.rules {

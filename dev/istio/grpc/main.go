@@ -1,6 +1,6 @@
-// Command sluice-grpc is a client of gRPC services that takes its routes from Istio's control plane: each HTTP request that comes in goes out
-// as a call, to the service that the request is for, with the method of its path and with its headers. Its one invariant: which backend gets
-// a call is decided by gRPC's own xDS client, and a call that failed is not made again here.
+// Command sluice-grpc is a client of gRPC services that gets its routes from Istio's control plane. It forwards each incoming HTTP request as a call to the
+// requested service, with the method of its path and with its headers. Its one invariant: gRPC's own xDS client selects the backend of a call, and this command
+// repeats no failed call.
 package main
 
 import (
@@ -42,7 +42,7 @@ func main() {
 	log.Fatal(http.Serve(listener, &client{routes: routes, services: map[string]*grpc.ClientConn{}}))
 }
 
-// client has a connection to each service that was asked for.
+// client has a connection to each requested service.
 type client struct {
 	routes   resolver.Builder
 	mu       sync.Mutex
@@ -70,7 +70,7 @@ func (c *client) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	for name, values := range answer {
-		if strings.HasPrefix(name, "x-") { // what is not of the protocol
+		if strings.HasPrefix(name, "x-") { // skip headers of the protocol
 			w.Header()[http.CanonicalHeaderKey(name)] = values
 		}
 	}
@@ -82,7 +82,7 @@ func (c *client) call(ctx context.Context, r *http.Request) (answer metadata.MD,
 		return nil, err
 	}
 	headers := metadata.MD{}
-	r.Header.Del("Connection") // which is about the one that the request came by
+	r.Header.Del("Connection") // it applies only to the connection of the request
 	for name, values := range r.Header {
 		headers.Append(name, values...)
 	}

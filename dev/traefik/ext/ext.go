@@ -1,8 +1,8 @@
-// Package ext is what other builds of Traefik add to its configuration: nothing. Traefik's module names this one and does not have it.
+// Package ext has the additions of other builds to Traefik's configuration: none. Traefik's module imports this package and does not contain it.
 package ext
 
-// HTTP adds to what is configured of HTTP.
+// HTTP has the additions to the HTTP configuration.
 type HTTP struct{}
 
-// Router adds to a router.
+// Router has the additions to a router.
 type Router struct{}

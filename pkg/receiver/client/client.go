@@ -1,6 +1,6 @@
-// Package client sends approvals to the receiver of a watcher. It is not the receiver, and knows no flags.
+// Package client sends approvals to the receiver of a watcher. It does not receive approvals, and knows no flags.
 //
-// Invariant: a token goes to the named server only, never after a redirect.
+// Invariant: it sends a token only to the given server, and follows no redirect.
 package client
 
 import (
@@ -26,19 +26,19 @@ import (
 	"sluice.dev/sluice/pkg/event"
 )
 
-// Client is one receiver and who knocks.
+// Client sends approvals to one receiver.
 type Client struct {
-	// URL is where the receiver is: https://host:port, or the whole address with /v1/events.
+	// URL is the address of the receiver: https://host:port, or the complete address with /v1/events.
 	URL string
-	// CAFile holds the certificates that sign the receiver's; empty means the system's.
+	// CAFile holds the certificates of the authority of the receiver; empty means the certificates of the system.
 	CAFile string
-	// Token is asked before each request.
+	// Token returns the token for the next request. The client calls it before each request.
 	Token func(context.Context) (string, error)
-	// Warn is told, once, that the receiver does not answer yet.
+	// Warn receives, at most once, the error that the client retries.
 	Warn func(error)
 }
 
-// RefusedError is the receiver's own refusal, of which there is no event.
+// RefusedError is a refusal by the receiver itself, without an event.
 type RefusedError struct {
 	Refusal api.Refusal `json:"refusal"`
 	Message string      `json:"message"`
@@ -46,21 +46,21 @@ type RefusedError struct {
 
 func (r *RefusedError) Error() string { return fmt.Sprintf("%s: %s", r.Refusal, r.Message) }
 
-// ErrUndecided says that the event may have arrived, and no decision came in time.
+// ErrUndecided means that the event may have arrived, and that no decision arrived in time.
 var ErrUndecided = errors.New("it is not decided yet")
 
 const (
-	// hold is how long one request waits for the decision: shorter than proxies wait.
+	// hold is the time that one request waits for the decision: less than the timeouts of proxies.
 	hold = 25 * time.Second
-	// requestTime is what a request may take beyond that.
+	// requestTime is the additional time that a request may take.
 	requestTime = 15 * time.Second
 	firstPause  = 250 * time.Millisecond
 	lastPause   = 5 * time.Second
 	maxAnswer   = 1 << 20
 )
 
-// SendEvent hands an event over, again and again until the receiver has taken it or ctx ends. With wait it goes on until the decision is
-// known, and returns the event that tells it.
+// SendEvent sends an event until the receiver has accepted it or ctx ends. With wait it continues until the decision is known, and returns the event with the
+// decision.
 func (c *Client) SendEvent(ctx context.Context, e event.Event, wait bool) (*event.Event, error) {
 	address, err := c.eventsURL()
 	if err != nil {
@@ -108,7 +108,7 @@ func (c *Client) SendEvent(ctx context.Context, e event.Event, wait bool) (*even
 	}
 }
 
-// decisionWait is how long the receiver shall wait for the decision, so that it can say that there is none before ctx ends.
+// decisionWait returns the time that the receiver should wait for the decision. It ends early enough for an answer before ctx ends.
 func decisionWait(ctx context.Context) time.Duration {
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -118,12 +118,12 @@ func decisionWait(ctx context.Context) time.Duration {
 	return min(hold, max(time.Millisecond, left-min(left/4, time.Second))).Truncate(time.Millisecond)
 }
 
-// reply is what came of one request.
+// reply is the result of one request.
 type reply struct {
 	decided *event.Event
 	// sent: the receiver has the event, or may have it because it was reached and did not answer.
 	sent bool
-	// retryable: the same request may succeed later, not before after has passed.
+	// retryable: the same request may succeed later, but not before retryAfter has passed.
 	retryable  bool
 	retryAfter time.Duration
 }
@@ -171,14 +171,14 @@ func readReply(response *http.Response, body []byte) (reply, error) {
 		return reply{sent: true}, nil
 	}
 	var told RefusedError
-	_ = json.Unmarshal(body, &told) // what is not JSON is told by its status alone
+	_ = json.Unmarshal(body, &told) // a body other than JSON is reported by its status alone
 	if told.Refusal != "" && response.StatusCode < 500 {
 		return reply{}, &told
 	}
 	err := fmt.Errorf("%s answers %s: %s", response.Request.URL.Host, response.Status, cmp.Or(told.Message, "no reason is given"))
 	seconds, _ := strconv.Atoi(response.Header.Get("Retry-After"))
 	again := response.StatusCode == http.StatusTooManyRequests || response.StatusCode >= 500
-	// A proxy that has passed the event on answers 502 or 504, and the receiver answers 504 when NATS does not answer it.
+	// A proxy that has forwarded the event answers 502 or 504. The receiver answers 504 when NATS does not answer.
 	sent := response.StatusCode == http.StatusBadGateway || response.StatusCode == http.StatusGatewayTimeout
 	return reply{sent: sent, retryable: again, retryAfter: min(time.Duration(seconds)*time.Second, time.Minute)}, err
 }

@@ -22,7 +22,7 @@ func TestADecisionThatTheReceiverMayHaveIsUndecided(t *testing.T) {
 	approval.SetSource("/ci")
 	later := func(w http.ResponseWriter) { w.WriteHeader(http.StatusServiceUnavailable) }
 	for name, c := range map[string]struct {
-		answers   []func(http.ResponseWriter) // what the receiver answers to each request; a nil element leaves the request unanswered
+		answers   []func(http.ResponseWriter) // the answers of the receiver in order; a nil element leaves the request unanswered
 		undecided bool
 	}{
 		"taken, and no decision": {[]func(http.ResponseWriter){func(w http.ResponseWriter) { w.WriteHeader(http.StatusAccepted) }, later}, true},

@@ -11,28 +11,28 @@ import (
 	"sluice.dev/sluice/pkg/metric"
 )
 
-// Asker asks providers; [metric.Client] is one.
+// Asker sends queries to providers; [metric.Client] implements it.
 type Asker interface {
 	Query(ctx context.Context, r metric.Request) (metric.Answer, error)
 }
 
-// Options say how templates are tried.
+// Options configure a trial of templates.
 type Options struct {
-	// Args are the arguments given.
+	// Args are the arguments of the user.
 	Args map[string]string
-	// Namespace stands for that of the Rollout.
+	// Namespace stands for the namespace of the Rollout.
 	Namespace string
-	// Prometheus takes the place of the templates' addresses, if set.
+	// Prometheus, if set, replaces the addresses of the templates.
 	Prometheus string
-	// Metric is the only one to try, if set.
+	// Metric, if set, is the only metric to try.
 	Metric string
-	// Token is sent to the provider as a bearer, if set.
+	// Token, if set, is the bearer token for the provider.
 	Token string
-	// Now is the time to measure.
+	// Now is the time of the measurement.
 	Now time.Time
 }
 
-// Report is what came of one template.
+// Report is the result of one template.
 type Report struct {
 	Template  string     `json:"template"`
 	Arguments []Argument `json:"arguments,omitempty"`
@@ -40,16 +40,16 @@ type Report struct {
 	Metrics   []Metric   `json:"metrics"`
 }
 
-// Metric is what came of one metric.
+// Metric is the result of one metric.
 type Metric struct {
 	Name    string `json:"name"`
 	Address string `json:"address"`
-	// Rule says what decides, Run how a release would go on measuring.
+	// Rule describes the deciding condition, and Run the schedule of a release.
 	Rule string `json:"rule"`
 	Run  string `json:"run"`
-	// Queries are in the order in which they were asked.
+	// Queries are in the order of the requests.
 	Queries []Query `json:"queries"`
-	// Outcome is that of the measurement, and Message why.
+	// Outcome is the outcome of the measurement, and Message explains it.
 	Outcome  analysis.Outcome `json:"outcome"`
 	Value    *float64         `json:"value,omitempty"`
 	Values   []float64        `json:"values,omitempty"`
@@ -57,13 +57,12 @@ type Metric struct {
 	Warnings []string         `json:"warnings,omitempty"`
 }
 
-// Judged reports whether the measurement allowed a judgement.
+// Judged reports whether the measurement has a verdict.
 func (m Metric) Judged() bool {
 	return m.Outcome == analysis.OutcomePass || m.Outcome == analysis.OutcomeFail || m.Outcome == analysis.OutcomeInconclusive
 }
 
-// Run measures the metrics of a template. The error says what is wrong with the template, or with what was given; what a provider
-// does is in the report.
+// Run measures the metrics of a template. It returns an error for a faulty template or faulty options. The report holds errors of the provider.
 func (t Template) Run(ctx context.Context, ask Asker, o Options) (Report, error) {
 	if o.Prometheus != "" {
 		t.Spec.Metrics = slices.Clone(t.Spec.Metrics)
@@ -105,7 +104,7 @@ func findMetric(list []api.Metric, name string) api.Metric {
 	return api.Metric{}
 }
 
-// trial is one metric that is measured.
+// trial is the trial of one metric.
 type trial struct {
 	Options
 	ask  Asker
@@ -113,11 +112,11 @@ type trial struct {
 	out  Metric
 }
 
-// comparedIntervals is how many of the last intervals a comparison looks at.
+// comparedIntervals is the number of latest intervals that a comparison measures.
 const comparedIntervals = 5
 
-// measureMetric measures once. A comparison looks at several intervals one after the other, because one alone says little, and because what
-// slow means is known from those before.
+// measureMetric measures once. A comparison measures several intervals in sequence, because one interval has little data, and because earlier intervals define
+// slow requests.
 func (t *trial) measureMetric(ctx context.Context) Metric {
 	t.out = Metric{Name: t.spec.Name, Address: t.spec.Address}
 	t.warnSecret()

@@ -18,7 +18,7 @@ import (
 
 var now = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 
-// provider answers queries by their text, and keeps what it was asked.
+// provider answers queries by their text, and records them.
 type provider struct {
 	answers map[string]metric.Answer
 	asked   []metric.Request
@@ -33,7 +33,7 @@ func (p *provider) Query(_ context.Context, r metric.Request) (metric.Answer, er
 	return answer, nil
 }
 
-// vector is an answer of these values, told apart by the label pod.
+// vector returns an answer with these values, which differ in the label pod.
 func vector(values ...float64) metric.Answer {
 	a := metric.Answer{Result: analysis.Result{Kind: analysis.KindVector}}
 	for i, v := range values {

@@ -15,18 +15,18 @@ import (
 type Argument struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
-	// From is given, template for a default of the template's, or assumed for a standard argument.
+	// From is given, template for a default of the template, or assumed for a standard argument.
 	From string `json:"from"`
 }
 
-// Places that values come from.
+// These are the sources of values.
 const (
 	FromUser     = "given"
 	FromTemplate = "template"
 	Assumed      = "assumed"
 )
 
-// standardArgs makes up the arguments that a Rollout would give, out of those that are given.
+// standardArgs derives the arguments that a Rollout would provide from the given ones.
 func standardArgs(given map[string]string, namespace string) map[string]string {
 	or := func(name, other string) string {
 		if v, ok := given[name]; ok {
@@ -45,7 +45,7 @@ func standardArgs(given map[string]string, namespace string) map[string]string {
 	return args
 }
 
-// resolveArguments are the values for the metrics, those that the template uses for the report, and what is odd about those given.
+// resolveArguments returns the values for the metrics, the used arguments for the report, and remarks about the given ones.
 func (t Template) resolveArguments(o Options) (args map[string]string, used []Argument, odd []string, err error) {
 	standard, declared := standardArgs(o.Args, o.Namespace), map[string]bool{}
 	var missing []string

@@ -14,17 +14,17 @@ import (
 	"sluice.dev/sluice/pkg/metric"
 )
 
-// Query is one question to a provider, and what came back.
+// Query is one query to a provider, and its answer.
 type Query struct {
 	// Name is the field of the metric.
 	Name string `json:"name"`
 	Text string `json:"query"`
-	// Kind is that of the answer, such as vector.
+	// Kind is the kind of the answer, such as vector.
 	Kind analysis.Kind `json:"kind,omitempty"`
-	// Series are the first ones of the answer, Count says how many there were.
+	// Series are the first series of the answer, and Count is the number of all series.
 	Series []Series `json:"series,omitempty"`
 	Count  int      `json:"count"`
-	// Remarks are what the provider says about the query.
+	// Remarks are the provider's notes about the query.
 	Remarks []string `json:"remarks,omitempty"`
 	Error   string   `json:"error,omitempty"`
 }
@@ -36,7 +36,7 @@ type Series struct {
 	Samples int               `json:"samples"`
 }
 
-// maxSeries is how many series of an answer are shown.
+// maxSeries bounds the series shown of an answer.
 const maxSeries = 8
 
 func newQuery(name, text string, answer metric.Answer, err error) Query {
@@ -63,7 +63,7 @@ func newQuery(name, text string, answer metric.Answer, err error) Query {
 	return q
 }
 
-// String is the series as Prometheus writes it.
+// String returns the series in the notation of Prometheus.
 func (s Series) String() string {
 	var labels []string
 	for _, name := range slices.Sorted(maps.Keys(s.Labels)) {
@@ -78,7 +78,7 @@ func (s Series) String() string {
 	return text
 }
 
-// ruleOf says how a measurement is judged.
+// ruleOf describes the rule that judges a measurement.
 func ruleOf(m api.Metric) string {
 	var parts []string
 	if c := m.Compare; c != nil {
@@ -103,7 +103,7 @@ func ruleOf(m api.Metric) string {
 	return strings.Join(parts, ", ")
 }
 
-// runOf says how a release would measure the metric.
+// runOf describes the schedule of the metric in a release.
 func runOf(m analysis.Metric) string {
 	parts := []string{"every " + shortDuration(m.Interval)}
 	switch p := passAfter(m); {
@@ -138,17 +138,17 @@ func shortDuration(d time.Duration) string {
 	return text
 }
 
-// warnSecret tells what is known without asking.
+// warnSecret warns of a Secret whose credentials the trial does not send.
 func (t *trial) warnSecret() {
 	if t.spec.Secret != "" && t.Token == "" {
 		t.out.Warnings = append(t.out.Warnings, fmt.Sprintf("The Secret %s is not read here, so no credentials are sent; give a token with --token-file.", t.spec.Secret))
 	}
 }
 
-// enough is how many samples a window should hold for a rate to be near the truth.
+// enough is the number of samples that a window needs for a good estimate of a rate.
 const enough = 4
 
-// scrapeInterval is how often the target is scraped that is scraped most often, 0 if that is not known.
+// scrapeInterval returns the scrape interval of the most frequently scraped target, 0 if it is unknown.
 func (t *trial) scrapeInterval(ctx context.Context) time.Duration {
 	answer, err := t.queryProvider(ctx, "topk(1, count_over_time(up[5m]))", t.Now)
 	if err != nil || len(answer.Series) == 0 {
@@ -169,7 +169,7 @@ func (t *trial) scrapeInterval(ctx context.Context) time.Duration {
 	return (points[len(points)-1].At.Sub(points[0].At) / time.Duration(len(points)-1)).Round(100 * time.Millisecond)
 }
 
-// checkScrapes warns of windows and intervals that are too short for how often Prometheus scrapes.
+// checkScrapes warns of windows and intervals that are too short for the scrape interval of Prometheus.
 func (t *trial) checkScrapes(ctx context.Context) {
 	every := t.scrapeInterval(ctx)
 	if every == 0 {

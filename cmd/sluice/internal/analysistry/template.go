@@ -1,7 +1,7 @@
-// Package analysistry measures the metrics of analysis templates once, and explains what came of it. It needs no cluster and changes
-// nothing; how to print its reports is the caller's matter, but for the text.
+// Package analysistry measures the metrics of analysis templates once, and explains the results. It needs no cluster and changes nothing. Except for the text
+// format, printing reports is up to the caller.
 //
-// Its one invariant: queries are filled in, asked and judged by the same code as the analyzer's.
+// Its one invariant: it fills in, sends and judges queries with the same code as the analyzer.
 package analysistry
 
 import (
@@ -24,7 +24,7 @@ type Template struct {
 	Spec api.AnalysisTemplateSpec
 }
 
-// ReadTemplates reads the templates of a YAML stream, in which nothing else may be.
+// ReadTemplates reads the templates of a YAML stream. Any other object is an error.
 func ReadTemplates(stream io.Reader) ([]Template, error) {
 	var list []Template
 	for documents := utilyaml.NewYAMLReader(bufio.NewReader(stream)); ; {
@@ -49,7 +49,7 @@ func ReadTemplates(stream io.Reader) ([]Template, error) {
 	return list, nil
 }
 
-// parseTemplate is nil for a document of nothing but comments.
+// parseTemplate returns nil for a document that contains only comments.
 func parseTemplate(text []byte) (*Template, error) {
 	var whole map[string]any
 	if err := yaml.Unmarshal(text, &whole); err != nil || whole == nil {

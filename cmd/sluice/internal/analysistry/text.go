@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Text writes a report for people.
+// Text returns the report as lines for people.
 func (r Report) Text(i color.Ink) []string {
 	lines := []string{i.Bold(r.Template)}
 	for _, a := range r.Arguments {

@@ -1,6 +1,6 @@
 // Package chart draws the measurements of one metric as a few lines of text. It knows neither clock nor terminal.
 //
-// Its one invariant: no line is wider than asked for, and each measurement that went wrong is seen, however many there are.
+// Its one invariant: no line is wider than the given width, and each bad measurement is visible, regardless of their number.
 package chart
 
 import (
@@ -19,22 +19,22 @@ import (
 // Point is one measurement.
 type Point struct {
 	At time.Time
-	// Value is nil when there was nothing to measure.
+	// Value is nil for a measurement without a value.
 	Value   *float64
 	Outcome analysis.Outcome
 }
 
-// Limit is a value beyond which a measurement is judged otherwise.
+// Limit is a value at which the judgement of a measurement changes.
 type Limit struct {
 	Value float64
-	// Text says what it limits, such as "value >= 0.99".
+	// Text describes the limit, such as "value >= 0.99".
 	Text string
 }
 
-// Style says how to draw.
+// Style configures the drawing.
 type Style struct {
 	Color, Unicode bool
-	// Width is how many columns there are; at least 40 are taken.
+	// Width is the number of columns; the minimum is 40.
 	Width int
 }
 
@@ -66,12 +66,12 @@ type drawing struct {
 	points   []Point
 	limits   []Limit
 	low, top float64
-	// flat: there is no more than one value, or none.
+	// flat: there is at most one distinct value.
 	flat   bool
 	margin int
 }
 
-// scaleRows finds what the rows stand for.
+// scaleRows computes the values of the rows.
 func (d *drawing) scaleRows(points []Point) {
 	d.low, d.top = math.Inf(1), math.Inf(-1)
 	for _, p := range points {
@@ -112,7 +112,7 @@ func (d *drawing) rowOf(v float64) int {
 	return int(math.Round((d.top - v) / (d.top - d.low) * (height - 1)))
 }
 
-// rowLabel is the value that a row stands for, if it has one of interest: the greatest, the least, or a limit.
+// rowLabel returns the label of a row, if it shows the maximum, the minimum, or a limit.
 func (d *drawing) rowLabel(row int) string {
 	switch {
 	case math.IsInf(d.low, 0):
@@ -133,7 +133,7 @@ func (d *drawing) rowLabel(row int) string {
 // FormatNumber writes a value in a few digits.
 func FormatNumber(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
 
-// fitColumns leaves at most so many points: of those that share a column the worst, or else the last.
+// fitColumns returns at most one point for each column: the worst one of the column, or else the last.
 func fitColumns(points []Point, columns int) []Point {
 	if len(points) <= columns {
 		return points
@@ -156,7 +156,7 @@ func outcomeRank(o analysis.Outcome) int {
 	return slices.Index([]analysis.Outcome{analysis.OutcomePass, analysis.OutcomeNoData, analysis.OutcomeInconclusive, analysis.OutcomeError, analysis.OutcomeFail}, o)
 }
 
-// drawRow draws one row: what has no value stands in the last one.
+// drawRow draws one row. Points without a value appear in the last row.
 func (d *drawing) drawRow(row int) string {
 	limit := ""
 	for _, l := range d.limits {
@@ -192,7 +192,7 @@ func (d *drawing) axisBar() string {
 	return "|"
 }
 
-// outcomeMark is how a measurement is drawn.
+// outcomeMark returns the mark of an outcome.
 func (d *drawing) outcomeMark(o analysis.Outcome) string {
 	switch o {
 	case analysis.OutcomePass:
@@ -210,7 +210,7 @@ func (d *drawing) outcomeMark(o analysis.Outcome) string {
 	return d.ink.Yellow("!")
 }
 
-// footerLines are the times, the limits and what the marks mean, as far as there are any.
+// footerLines returns the times, the limits and the meaning of the marks, as far as they exist.
 func (d *drawing) footerLines() []string {
 	first, last := d.points[0].At.UTC().Format(clock), d.points[len(d.points)-1].At.UTC().Format(clock)
 	times := first

@@ -17,7 +17,7 @@ import (
 
 var start = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 
-// points are measurements every 30 s, from values and the first letters of outcomes: "0.99p 0.8f 0.96i n e".
+// points returns measurements every 30 s, from values and the first letters of outcomes: "0.99p 0.8f 0.96i n e".
 func points(text string) (list []chart.Point) {
 	outcomes := map[byte]analysis.Outcome{
 		'p': analysis.OutcomePass, 'f': analysis.OutcomeFail, 'i': analysis.OutcomeInconclusive, 'n': analysis.OutcomeNoData, 'e': analysis.OutcomeError,
@@ -116,7 +116,7 @@ func TestManyMeasurementsFitAndHideNoFailure(t *testing.T) {
 				t.Errorf("a line of %d columns in %d:\n%s", n, width, line)
 			}
 		}
-		if strings.Count(text, "x") != 2 { // the mark, and what it means
+		if strings.Count(text, "x") != 2 { // the mark, and its meaning
 			t.Errorf("width %d hides the failure:\n%s", width, text)
 		}
 	}

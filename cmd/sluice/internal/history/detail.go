@@ -11,7 +11,7 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// ReleaseDetail is one release in detail. Lines carry no line ends.
+// ReleaseDetail describes one release in detail. Lines have no line ends.
 func ReleaseDetail(r *api.RolloutHistory, revisions []revision.Revision, now time.Time) []string {
 	s := r.Status
 	var d lines
@@ -60,7 +60,7 @@ func describeRevision(id string, revisions []revision.Revision) string {
 	return id
 }
 
-// RevisionDetail is one revision of a workload in detail, with the releases that brought it. Lines carry no line ends.
+// RevisionDetail describes one revision of a workload in detail, with its releases. Lines have no line ends.
 func RevisionDetail(r revision.Revision, w revision.Workload, stable string, records []*api.RolloutHistory) ([]string, error) {
 	var d lines
 	d.addField("Revision", "%d of %s %s/%s", r.Number, w.Object.GetKind(), w.Object.GetNamespace(), w.Object.GetName())
@@ -89,7 +89,7 @@ type lines []string
 
 func (l *lines) addLine(format string, args ...any) { *l = append(*l, fmt.Sprintf(format, args...)) }
 
-// addField adds a named value, of as many lines as it has; nothing for an empty one.
+// addField adds a named value with one or more lines, and nothing for an empty value.
 func (l *lines) addField(name, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	if text == "" {

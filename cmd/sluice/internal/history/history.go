@@ -1,7 +1,7 @@
-// Package history shows the releases that a Rollout had, from their records, and the revisions of its workload beside them. It reads
-// and writes nothing.
+// Package history shows the past releases of a Rollout from their records, together with the revisions of its workload. It sends no requests and changes no
+// objects.
 //
-// Its one invariant: what a record does not say is left empty, never guessed.
+// Its one invariant: fields that a record lacks stay empty, never guessed.
 package history
 
 import (
@@ -23,7 +23,7 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// SortRecords orders records by their releases, oldest first, and completes the numbers of those that only their names tell.
+// SortRecords sorts records by their releases, oldest first, and fills in missing numbers from the names of the records.
 func SortRecords(records []*api.RolloutHistory) {
 	for _, r := range records {
 		if r.Status.Epoch == 0 {
@@ -34,7 +34,7 @@ func SortRecords(records []*api.RolloutHistory) {
 	slices.SortFunc(records, func(a, b *api.RolloutHistory) int { return cmp.Compare(a.Status.Epoch, b.Status.Epoch) })
 }
 
-// OutcomeText is how a release ended, in a word or two.
+// OutcomeText returns the outcome of a release in a word or two.
 func OutcomeText(r *api.RolloutHistory) string {
 	switch {
 	case r.Status.Outcome != "":
@@ -45,7 +45,7 @@ func OutcomeText(r *api.RolloutHistory) string {
 	return "under way"
 }
 
-// WriteReleases writes a table of releases, with the revision of the workload that each brought, where that is kept.
+// WriteReleases writes a table of releases, with the workload revision of each release, if it still exists.
 func WriteReleases(out io.Writer, records []*api.RolloutHistory, revisions []revision.Revision, now time.Time) error {
 	rows := [][]string{{"RELEASE", "REVISION", "OUTCOME", "IMAGES", "STARTED", "TOOK", "STEPS", "APPROVED BY"}}
 	for _, r := range records {
@@ -66,7 +66,7 @@ func WriteRevisions(out io.Writer, w revision.Workload, stable string, now time.
 	return writeTable(out, rows)
 }
 
-// RevisionNote says what a revision is to its workload now.
+// RevisionNote describes the relation of a revision to the current workload.
 func RevisionNote(r revision.Revision, w revision.Workload, stable string) string {
 	switch {
 	case r.Is(stable):
@@ -97,7 +97,7 @@ func writeTable(out io.Writer, rows [][]string) error {
 	return nil
 }
 
-// RevisionOf is the revision of the workload that a release brought; nil where it is not kept.
+// RevisionOf returns the workload revision of a release; nil if it no longer exists.
 func RevisionOf(r *api.RolloutHistory, revisions []revision.Revision) *revision.Revision {
 	return findRevision(r.Status.CanaryRevision, revisions)
 }
@@ -124,7 +124,7 @@ func timeText(t *metav1.MicroTime) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// durationText is how long something took, until now where it has not ended.
+// durationText returns the duration from from to to, or to now without an end.
 func durationText(from, to *metav1.MicroTime, now time.Time) string {
 	switch {
 	case from == nil:
@@ -135,7 +135,7 @@ func durationText(from, to *metav1.MicroTime, now time.Time) string {
 	return duration.HumanDuration(now.Sub(from.Time))
 }
 
-// stepsText are the furthest step that was entered and, where the record holds the plan, how many there were.
+// stepsText returns the last step that the release entered and, if the record has the plan, the number of steps.
 func stepsText(r *api.RolloutHistory) string {
 	furthest := int32(0)
 	for _, s := range r.Status.Steps {
@@ -148,7 +148,7 @@ func stepsText(r *api.RolloutHistory) string {
 	return text
 }
 
-// plannedSteps is how many steps the Rollout had, 0 where the record does not hold it.
+// plannedSteps returns the number of steps of the Rollout, 0 if the record does not have it.
 func plannedSteps(r *api.RolloutHistory) int {
 	var spec struct {
 		Strategy struct {

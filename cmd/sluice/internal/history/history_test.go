@@ -25,7 +25,7 @@ func template(image string) map[string]any {
 	return map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "app", "image": image}}}}
 }
 
-// web is a Deployment that runs v2.
+// web returns a Deployment that runs v2.
 func web() revision.Workload {
 	w := revision.Workload{Object: &unstructured.Unstructured{Object: map[string]any{
 		"kind": "Deployment", "metadata": map[string]any{"name": "web", "namespace": "shop"}, "spec": map[string]any{"template": template("v2")}}}}
@@ -36,7 +36,7 @@ func web() revision.Workload {
 	return w
 }
 
-// records are those of a release that ended well, of one that is under way, and one that says nothing.
+// records returns the records of a successful release, of a release under way, and an empty one.
 func records() []*api.RolloutHistory {
 	planned := func(r *api.RolloutHistory) *api.RolloutHistory {
 		r.Namespace, r.Labels = "shop", map[string]string{api.LabelRolloutName: "web"}

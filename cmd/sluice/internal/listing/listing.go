@@ -1,5 +1,5 @@
-// Package listing makes the table of Rollouts that sluice list shows. It reads and prints nothing.
-// Its one invariant: columns about a release are empty where none is under way.
+// Package listing builds the table of Rollouts for sluice list. It reads and prints nothing. Its one invariant: columns about a release are empty for a Rollout
+// without a release under way.
 package listing
 
 import (
@@ -16,7 +16,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// RolloutTable has a row for each Rollout, with its name, version and UID.
+// RolloutTable returns a row for each Rollout, with its name, version and UID.
 func RolloutTable(rollouts []*api.Rollout, now time.Time) (*metav1.Table, error) {
 	t := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{
 		{Name: "Name"}, {Name: "Status"}, {Name: "Step"}, {Name: "State"}, {Name: "Weight"}, {Name: "Ready"}, {Name: "Message"}, {Name: "Age"},
@@ -48,7 +48,7 @@ func rowCells(r *api.Rollout, now time.Time) []any {
 	return []any{r.Name, status, step, state, weight, ready, r.Status.Message, duration.HumanDuration(now.Sub(r.CreationTimestamp.Time)), kind + "/" + workload, stable, fresh}
 }
 
-// readyPods are the ready pods of the new version, of all it has.
+// readyPods returns the number of ready pods of the new version, and the number of all its pods.
 func readyPods(r *api.Rollout) string {
 	switch {
 	case r.Status.CanaryStatus != nil:

@@ -30,7 +30,7 @@ func named(name string, step int32, state string, changes ...func(*api.Rollout))
 	return r
 }
 
-// getting is a release whose new version gets a share of the requests.
+// getting sets the share of requests of the new version.
 func getting(share string) func(*api.Rollout) {
 	return func(r *api.Rollout) { r.Status.Sluice.Traffic = share }
 }

@@ -1,6 +1,6 @@
-// Package luatest is what authors of traffic scripts work with: it makes a new script, runs the test cases beside scripts, writes anew
-// what they expect, and tries a script on one object. It runs scripts as releases do, and judges their results as releases do; it knows no
-// cluster. Its one invariant: what passes here is rendered the same in a release.
+// Package luatest has the tools for authors of traffic scripts. It creates a new script, runs the test cases of scripts, updates their expected results, and
+// tries a script on one object. It runs scripts and judges their results as releases do; it knows no cluster. Its one invariant: a release renders a passed
+// case the same way.
 package luatest
 
 import (
@@ -26,54 +26,54 @@ const (
 	ingressDir = "trafficrouting_ingress"
 )
 
-// Report is what came of the cases of some scripts.
+// Report is the result of the cases of some scripts.
 type Report struct {
 	Scripts []ScriptReport `json:"scripts"`
 	Passed  int            `json:"passed"` // steps
-	Failed  int            `json:"failed"` // steps, and cases that have none to run
+	Failed  int            `json:"failed"` // steps, and cases without any steps
 }
 
-// ScriptReport is what came of the cases of one script.
+// ScriptReport is the result of the cases of one script.
 type ScriptReport struct {
-	Script string       `json:"script"` // its file, as the user named the directory
+	Script string       `json:"script"` // its file, below the directory that the user named
 	Cases  []CaseReport `json:"cases"`
-	// Unshown are the parts of its capabilities that no case shows.
+	// Unshown are the parts of its capabilities that no case covers.
 	Unshown []string `json:"unshown,omitempty"`
 }
 
-// CaseReport is what came of one case.
+// CaseReport is the result of one case.
 type CaseReport struct {
 	Case  string       `json:"case"`
 	Steps []StepReport `json:"steps"`
 }
 
-// Passed reports whether all its steps did.
+// Passed reports whether all steps passed.
 func (c CaseReport) Passed() bool {
 	return !slices.ContainsFunc(c.Steps, func(s StepReport) bool { return !s.Passed })
 }
 
-// StepReport is what came of one step. Step is 0 for what is wrong with the case as a whole.
+// StepReport is the result of one step. Step is 0 for an error of the whole case.
 type StepReport struct {
 	Step   int      `json:"step"`
 	Passed bool     `json:"passed"`
 	Wrong  []string `json:"wrong,omitempty"`
-	Diff   []string `json:"diff,omitempty"` // from the expected objects to those of the script
+	Diff   []string `json:"diff,omitempty"` // from the expected objects to the objects of the script
 }
 
-// scriptLocation is a script in a tree laid out like lua_configuration.
+// scriptLocation is a script in a tree with the layout of lua_configuration.
 type scriptLocation struct {
-	root string // of the tree
+	root string // the root of the tree
 	path string // below the root, with slashes: <group>/<Kind>/trafficRouting.lua
-	file string // as the user names it
+	file string // the path as the user names it
 }
 
-// isClass reports whether a file is the script of an Ingress class, as its place tells.
+// isClass reports whether a path is the script of an Ingress class.
 func isClass(file string) bool {
 	whole, err := filepath.Abs(file)
 	return err == nil && filepath.Base(filepath.Dir(whole)) == ingressDir && filepath.Ext(whole) == ".lua"
 }
 
-// testdataParent is the directory whose testdata are a script's.
+// testdataParent returns the directory that contains the testdata of a script.
 func (l scriptLocation) testdataParent() string {
 	if isClass(l.file) {
 		return strings.TrimSuffix(l.file, ".lua")
@@ -81,7 +81,7 @@ func (l scriptLocation) testdataParent() string {
 	return filepath.Dir(l.file)
 }
 
-// loadCases are those beside a script.
+// loadCases loads the cases of a script.
 func (l scriptLocation) loadCases() ([]cases.Case, error) {
 	if isClass(l.file) {
 		return cases.LoadClassCases(os.DirFS(l.root), l.path)
@@ -89,7 +89,7 @@ func (l scriptLocation) loadCases() ([]cases.Case, error) {
 	return cases.LoadCases(os.DirFS(l.root), l.path)
 }
 
-// RunCases runs all cases below a directory: a tree laid out like lua_configuration, a group of it, or the directory of one kind.
+// RunCases runs all cases below a directory: a tree with the layout of lua_configuration, a group of it, or the directory of one kind.
 func RunCases(ctx context.Context, dir string) (Report, error) {
 	scripts, err := findScripts(dir)
 	if err != nil {
@@ -115,7 +115,7 @@ func RunCases(ctx context.Context, dir string) (Report, error) {
 	return report, nil
 }
 
-// findScripts lists the scripts below a directory.
+// findScripts returns the scripts below a directory.
 func findScripts(dir string) ([]scriptLocation, error) {
 	var scripts []scriptLocation
 	err := filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
@@ -135,7 +135,7 @@ func findScripts(dir string) ([]scriptLocation, error) {
 	return scripts, nil
 }
 
-// locateScript finds the tree of a script by where its file stands.
+// locateScript finds the tree of a script from its path.
 func locateScript(file string) (scriptLocation, error) {
 	whole, err := filepath.Abs(file)
 	if err != nil {
@@ -192,7 +192,7 @@ func runSteps(ctx context.Context, c cases.Case, source script.Source) ([]StepRe
 	return all, nil
 }
 
-// compileFile makes a script of its file, with what the capabilities beside it say of its kind.
+// compileFile compiles a script with the capabilities in its directory.
 func compileFile(file string) (script.Source, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

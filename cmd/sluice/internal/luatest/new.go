@@ -19,8 +19,8 @@ var (
 	groupName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+$`)
 )
 
-// NewScript makes a script for a kind of gateway object below a directory, what it says of itself, and a test case that passes. It returns the
-// files. Nothing is written where one of them exists.
+// NewScript creates a script for a kind of gateway object below a directory, its capabilities, and a test case that passes. It returns the files. If one of
+// them exists, it writes nothing.
 func NewScript(dir, group, kind string) ([]string, error) {
 	if !groupName.MatchString(group) {
 		return nil, fmt.Errorf("%q is no API group; give the group without its version, as in: sluice lua new apisix.apache.org ApisixRoute", group)

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// FileStates tells apart the states of the files below a directory, by their names, sizes and times.
+// FileStates returns a fingerprint of the files below a directory, from their names, sizes and times.
 func FileStates(dir string) (string, error) {
 	var all strings.Builder
 	err := filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
@@ -16,7 +16,7 @@ func FileStates(dir string) (string, error) {
 		}
 		info, err := entry.Info()
 		if err != nil {
-			return nil // it went meanwhile, and is not in the next look
+			return nil // the file was deleted meanwhile, and the next fingerprint omits it
 		}
 		fmt.Fprintln(&all, name, info.Size(), info.ModTime().UnixNano())
 		return nil

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Text is the report as people read it, line by line.
+// Text returns the report as lines for people.
 func (r Report) Text(in color.Ink) []string {
 	var lines []string
 	for i, s := range r.Scripts {

@@ -10,22 +10,22 @@ import (
 	"sluice.dev/sluice/pkg/traffic"
 )
 
-// Trial is a script on one object, at one step: both without the status, which is nobody's to change.
+// Trial is the result of a script for one object at one step. The objects have no status, because a script cannot change it.
 type Trial struct {
 	Before, After map[string]any
-	Created       []map[string]any // what the step has beside it
-	Refused       string           // why there is no After
+	Created       []map[string]any // the objects that the script creates for the step
+	Refused       string           // the reason why After is missing
 }
 
-// Step is what a user asks of a script by flags instead of a Rollout.
+// Step is a step that a user describes by flags instead of a Rollout.
 type Step struct {
 	Service string
-	Shared  bool // both versions stand behind Service
+	Shared  bool // both versions serve behind Service
 	Weight  *int
 	Headers [][2]string // name and value; all must match
 }
 
-// ToRollout is a Rollout of that one step, as a test case would write it.
+// ToRollout returns a Rollout with this one step, as a test case would contain it.
 func (s Step) ToRollout() map[string]any {
 	step := map[string]any{}
 	if s.Weight != nil {
@@ -43,7 +43,7 @@ func (s Step) ToRollout() map[string]any {
 	}}}}
 }
 
-// StepInput is what a script is asked for an object at a step of a Rollout, or by a TrafficRouting, which has one step.
+// StepInput returns the input of a script for an object at a step of a Rollout, or of a TrafficRouting, which has one step.
 func StepInput(manifest, object map[string]any, step int) (script.Input, error) {
 	var inputs []script.Input
 	var err error
@@ -61,7 +61,7 @@ func StepInput(manifest, object map[string]any, step int) (script.Input, error) 
 	return inputs[step-1], nil
 }
 
-// TryScript runs the script of a file on an object. in is an [StepInput] of that object.
+// TryScript runs the script of a file on an object. in is the [StepInput] of the object.
 func TryScript(ctx context.Context, file string, object map[string]any, in script.Input) (Trial, error) {
 	source, err := compileFile(file)
 	if err != nil {
@@ -81,7 +81,7 @@ func TryScript(ctx context.Context, file string, object map[string]any, in scrip
 		t.Refused = err.Error()
 		return t, nil
 	}
-	if isClass(file) { // it stays as it is
+	if isClass(file) { // the script of a class does not change labels and annotations
 		out.Labels, out.Annotations = in.Labels, in.Annotations
 	}
 	t.After, t.Created = cases.ShapedObject(object, out), out.Create

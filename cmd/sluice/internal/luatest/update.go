@@ -15,8 +15,8 @@ import (
 	"sluice.dev/sluice/pkg/script/cases"
 )
 
-// UpdateCases writes what the scripts below a directory make of their cases into these, as what they expect. Cases that expect a refusal, and
-// those with a step that fails, stay as they are. It returns the files that changed.
+// UpdateCases writes the results of the scripts below a directory into their cases, as expected results. It skips cases that expect a refusal, and cases with a
+// failing step. It returns the changed files.
 func UpdateCases(ctx context.Context, dir string) ([]string, error) {
 	scripts, err := findScripts(dir)
 	if err != nil {
@@ -74,15 +74,15 @@ func (l scriptLocation) updateCases(ctx context.Context) ([]string, error) {
 	return changed, nil
 }
 
-// caseFails reports whether a case expects anything else than the script makes.
+// caseFails reports whether the result of a case differs from its expected result.
 func caseFails(ctx context.Context, c cases.Case, source script.Source) bool {
 	return len(c.CheckSource(ctx, source)) > 0
 }
 
-// topLevel is the beginning of a line with a key of the whole document.
+// topLevel matches the beginning of a line with a top-level key of the document.
 var topLevel = regexp.MustCompile(`^["'A-Za-z]`)
 
-// writeExpected puts what a script makes at each step into a case, in the place of what that has for a key, and leaves all else as it is written.
+// writeExpected replaces the value of a key in a case by the results of the script at each step, and keeps everything else as written.
 func writeExpected(file, key string, made any) error {
 	text, err := os.ReadFile(file)
 	if err != nil {

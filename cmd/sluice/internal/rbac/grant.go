@@ -1,6 +1,6 @@
-// Package rbac reads what the shipped manifests grant to whom. It is no client and asks no API server.
+// Package rbac reads the grants to service accounts from the shipped manifests. It sends no request to an API server.
 //
-// Its one invariant: the rights that `sluice check` asks for are those that `sluice install --print` grants.
+// Its one invariant: `sluice check` asks for the rights that `sluice install --print` grants.
 package rbac
 
 import (
@@ -19,7 +19,7 @@ import (
 	"sluice.dev/sluice/pkg/preflight"
 )
 
-// roles are the objects of RBAC in a stream of manifests.
+// roles holds the RBAC objects of a stream of manifests.
 type roles struct {
 	clusterRoles map[string]rbacv1.ClusterRole
 	roles        map[string]rbacv1.Role
@@ -32,7 +32,7 @@ type binding struct {
 	subjects  []rbacv1.Subject
 }
 
-// ReadGrants reads a YAML stream and lists what it grants to service accounts. Objects of other kinds are passed over.
+// ReadGrants reads a YAML stream and lists its grants to service accounts. It skips objects of other kinds.
 func ReadGrants(stream []byte) ([]preflight.Grant, error) {
 	r := roles{clusterRoles: map[string]rbacv1.ClusterRole{}, roles: map[string]rbacv1.Role{}}
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(stream)))

@@ -9,10 +9,10 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// comparison finds what the value is compared with: a number, or an argument.
+// comparison finds the value that an expression compares with: a number, or an argument.
 var comparison = regexp.MustCompile(`\bvalue\s*(?:<=|>=|<|>)\s*(?:double\(\s*args\.([A-Za-z_][A-Za-z0-9_]*)\s*\)|([-+]?[0-9][0-9.]*(?:[eE][-+]?[0-9]+)?))`)
 
-// LimitsOf are the limits of a metric with these arguments, as far as its expressions say them plainly.
+// LimitsOf returns the limits of a metric with these arguments, if its expressions contain them in a simple form.
 func LimitsOf(m api.Metric, args map[string]string) []chart.Limit {
 	if m.Compare != nil {
 		return []chart.Limit{{Value: cmp.Or(m.Compare.TolerateRatio, 1), Text: "times the stable version's rate is no worse"}}

@@ -1,5 +1,5 @@
-// Package report writes down what metrics say about a release: the verdict, why, and the measurements behind it. It reads nothing and
-// decides nothing. Its one invariant: Render is a function of its arguments; it knows no clock, no terminal and no client.
+// Package report describes the metrics of a release: the verdict, its reason, and the measurements behind it. It sends no requests and decides nothing. Its one
+// invariant: Render is a function of its arguments; it knows no clock, no terminal and no client.
 package report
 
 import (
@@ -27,18 +27,18 @@ const (
 // Key names a metric of a run.
 type Key struct{ Scope, Template, Metric string }
 
-// View is all that is written down.
+// View holds all data of the report.
 type View struct {
 	Rollout *api.Rollout
-	// Measured are measurements, in any order; those of other runs than the Rollout's are left out.
+	// Measured are measurements in any order. Render omits measurements of runs that are not in the status of the Rollout.
 	Measured []event.Measured
-	// Limits are what values are compared with, as far as that is known.
+	// Limits are the limits of the values, if they are known.
 	Limits map[Key][]chart.Limit
-	// Note says why measurements are missing, if they are.
+	// Note explains why measurements are missing.
 	Note string
 }
 
-// RunOf is the run of a scope in the status, nil for none.
+// RunOf returns the run of a scope in the status, nil for none.
 func RunOf(r *api.Rollout, scope string) *api.AnalysisRun {
 	all := r.Status.Analysis
 	switch {
@@ -50,7 +50,7 @@ func RunOf(r *api.Rollout, scope string) *api.AnalysisRun {
 	return all.Release
 }
 
-// Render writes the view. Lines carry no line ends.
+// Render writes the view. Lines have no line ends.
 func Render(v View, s chart.Style) []string {
 	w := &writing{View: v, style: s, ink: color.Ink{On: s.Color}}
 	w.addLine("%-11s %s", "Rollout", w.ink.Bold(v.Rollout.Namespace+"/"+v.Rollout.Name))
@@ -103,8 +103,8 @@ func (w *writing) writeRun(scope string, run *api.AnalysisRun) {
 	}
 }
 
-// withMeasured has the counts and the value of the measurements, if there are more of them than the status knows: that is written only
-// when a verdict changes.
+// withMeasured takes the counts and the last value from the measurements, if they are ahead of the status. The analyzer updates the status only when a verdict
+// changes.
 func withMeasured(m api.MetricStatus, points []chart.Point) api.MetricStatus {
 	if len(points) <= int(m.Passed+m.Failed+m.Inconclusive+m.NoData+m.Errors) {
 		return m
@@ -180,7 +180,7 @@ func (w *writing) writeMetric(m api.MetricStatus, points []chart.Point, limits [
 	}
 }
 
-// pointsOf are the measurements of one run by metric, each once and in order of time.
+// pointsOf returns the measurements of one run by metric, each once and in order of time.
 func (w *writing) pointsOf(scope string, run *api.AnalysisRun) map[Key][]chart.Point {
 	list := map[Key][]chart.Point{}
 	for _, m := range w.Measured {
@@ -201,12 +201,12 @@ func (w *writing) pointsOf(scope string, run *api.AnalysisRun) map[Key][]chart.P
 	return list
 }
 
-// belongsTo reports whether a measurement is one of a run.
+// belongsTo reports whether a measurement belongs to a run.
 func (v View) belongsTo(m event.Measured, scope string, run *api.AnalysisRun) bool {
 	return run != nil && m.UID == string(v.Rollout.UID) && m.Scope == scope && m.Release != nil && m.Release.Epoch == run.Epoch && m.PauseSeq == run.PauseSeq
 }
 
-// RunMeasurements are the measurements of the runs in the Rollout's status.
+// RunMeasurements returns the measurements of the runs in the status of the Rollout.
 func (v View) RunMeasurements() []event.Measured {
 	list := []event.Measured{}
 	for _, m := range v.Measured {
@@ -217,7 +217,7 @@ func (v View) RunMeasurements() []event.Measured {
 	return list
 }
 
-// valueOf is the one value of a measurement. Of several that were judged apart, the first stands for all.
+// valueOf returns the value of a measurement. If the analyzer judged several values separately, it returns the first one.
 func valueOf(m event.Measured) *float64 {
 	if m.Value == nil && len(m.Values) > 0 {
 		return &m.Values[0]
@@ -234,5 +234,5 @@ func sortedKeys(points map[Key][]chart.Point) []Key {
 	return keys
 }
 
-// clockTime is a time of day, in UTC as kubectl shows times.
+// clockTime formats a time of day in UTC, as kubectl does.
 func clockTime(t *metav1.MicroTime) string { return t.UTC().Format("15:04:05") }

@@ -21,9 +21,9 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected texts in testdata")
 
-// measurement is one in a case; those of one run follow each other every 30 s from 10:00:00 on.
+// measurement is one measurement of a case. The measurements of one run follow every 30 s from 10:00:00 on.
 type measurement struct {
-	Of                *int64 // the pauseSeq, if it is not that of the run
+	Of                *int64 // the pauseSeq, if it differs from the run's pauseSeq
 	Scope, Template   string
 	Metric            string
 	Outcomes          string
@@ -88,7 +88,7 @@ func decode(t *testing.T, text []byte, into any) {
 	}
 }
 
-// events are the data of the measurements, the last of them first and twice if it is repeated.
+// events returns the data of the measurements, the last one first and repeated if the case says so.
 func (m measurement) events(t *testing.T) (list []event.Measured) {
 	t.Helper()
 	outcomes := map[rune]string{'p': "pass", 'f': "fail", 'i': "inconclusive", 'n': "noData", 'e': "error"}

@@ -15,14 +15,14 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// annotationNumber is where the Deployment controller numbers its ReplicaSets.
+// annotationNumber holds the revision number that the Deployment controller gives a ReplicaSet.
 const annotationNumber = "deployment.kubernetes.io/revision"
 
-// labelHash is where the StatefulSet controller puts the hash of a ControllerRevision.
+// labelHash holds the hash that the StatefulSet controller gives a ControllerRevision.
 const labelHash = "controller.kubernetes.io/hash"
 
-// ReadWorkload reads a workload of a resource and its revisions: of a Deployment from its ReplicaSets, of any other from its
-// ControllerRevisions. Errors are the API server's own.
+// ReadWorkload reads a workload of a resource and its revisions. A Deployment has its revisions in ReplicaSets, any other workload in ControllerRevisions. It
+// returns the unchanged errors of the API server.
 func ReadWorkload(ctx context.Context, client dynamic.Interface, resource schema.GroupVersionResource, namespace, name string) (Workload, error) {
 	object, err := client.Resource(resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -75,7 +75,7 @@ func fromReplicaSet(set *unstructured.Unstructured) Revision {
 	return r
 }
 
-// fromControllerRevision reads a revision that is kept as a patch, which replaces the whole template.
+// fromControllerRevision reads a revision that is stored as a patch of the whole template.
 func fromControllerRevision(o *unstructured.Unstructured) Revision {
 	r := Revision{Hash: cmp.Or(o.GetLabels()[api.LabelControllerRevisionHash], o.GetLabels()[labelHash])}
 	r.Number, _, _ = unstructured.NestedInt64(o.Object, "revision")

@@ -1,7 +1,7 @@
-// Package revision knows the pod templates that a workload had, and gives it one of them again. It knows nothing of releases.
+// Package revision finds the earlier pod templates of a workload, and restores one of them. It knows nothing of releases.
 //
-// Its one invariant: a patch counts for the version of the workload that was looked at only, and changes nothing but the pod template,
-// its rollout-id and the note about why it was changed.
+// Its one invariant: a patch applies only to the version of the workload that was read. It changes nothing except the pod template, its rollout-id and the
+// change cause.
 package revision
 
 import (
@@ -20,31 +20,31 @@ import (
 	"sluice.dev/sluice/pkg/workload"
 )
 
-// annotationCause is where kubectl keeps why a workload was changed, and shows it in its history.
+// annotationCause is the annotation in which kubectl stores and shows the cause of a change.
 const annotationCause = "kubernetes.io/change-cause"
 
-// Revision is one pod template that a workload had.
+// Revision is one pod template from the history of a workload.
 type Revision struct {
-	// Number is the one that kubectl rollout history shows.
+	// Number is the number in kubectl rollout history.
 	Number int64
-	// Name is that of the object that keeps it, Hash what its pods carry in a label.
+	// Name is the name of the object that stores the revision, and Hash is the hash in a label of its pods.
 	Name, Hash string
 	// Digest is equal for equal templates.
 	Digest   string
 	Template map[string]any
 	Created  time.Time
-	// Cause is why it was made, if somebody noted that down.
+	// Cause is the recorded cause of the change, if there is one.
 	Cause string
-	// RolloutID is the one that its release had, "" where none is kept.
+	// RolloutID is the rollout-id of its release; "" if none is recorded.
 	RolloutID string
 }
 
-// Is reports whether the revision is known by that id: a hash, a digest or a name.
+// Is reports whether id is a hash, a digest or the name of the revision.
 func (r Revision) Is(id string) bool {
 	return id != "" && (id == r.Hash || id == r.Digest || id == r.Name)
 }
 
-// Images are those of the containers, each once.
+// Images returns the images of the containers, each once.
 func (r Revision) Images() []string { return imagesOf(r.Template) }
 
 func imagesOf(template map[string]any) []string {
@@ -61,7 +61,7 @@ func imagesOf(template map[string]any) []string {
 	return list
 }
 
-// templateDigest is equal for equal templates, "" for what is no template.
+// templateDigest is equal for equal templates, and "" without a template.
 func templateDigest(template map[string]any) string {
 	var typed corev1.PodTemplateSpec
 	if runtime.DefaultUnstructuredConverter.FromUnstructured(template, &typed) != nil {
@@ -70,14 +70,14 @@ func templateDigest(template map[string]any) string {
 	return workload.TemplateRevision(typed)
 }
 
-// Workload is a workload with the templates that it had.
+// Workload is a workload with its earlier templates.
 type Workload struct {
 	Object *unstructured.Unstructured
-	// Revisions are oldest first. That of the present template may be missing: while it is held it has run nowhere.
+	// Revisions are oldest first. The revision of the current template may be missing, because a held template has run nowhere.
 	Revisions []Revision
 }
 
-// Digest is that of the present template.
+// Digest returns the digest of the current template.
 func (w Workload) Digest() string {
 	template, _, _ := unstructured.NestedMap(w.Object.Object, "spec", "template")
 	return templateDigest(template)
@@ -85,11 +85,11 @@ func (w Workload) Digest() string {
 
 func (w Workload) displayName() string { return w.Object.GetKind() + " " + w.Object.GetName() }
 
-// ErrSame is wrapped by the error of Choose when the workload has the template already.
+// ErrSame is wrapped by the error of ChooseRevision when the workload has the template already.
 var ErrSame = errors.New("there is nothing to undo")
 
-// ChooseRevision is the revision of a number; without one, 0, the one known as stable, and without that, "", the latest whose template is not
-// the present one.
+// ChooseRevision returns the revision with a number. For number 0 it returns the revision named stable. If stable is "" too, it returns the latest revision
+// whose template differs from the current one.
 func (w Workload) ChooseRevision(number int64, stable string) (Revision, error) {
 	present := w.Digest()
 	i := -1
@@ -118,7 +118,7 @@ func (w Workload) ChooseRevision(number int64, stable string) (Revision, error) 
 	return w.Revisions[i], nil
 }
 
-// choiceHint says which revisions there are.
+// choiceHint lists the available revisions.
 func (w Workload) choiceHint() string {
 	if len(w.Revisions) == 0 {
 		return "no such revision exists; apply the manifest of the version that should run"
@@ -130,10 +130,10 @@ func (w Workload) choiceHint() string {
 	return "choose one with --to-revision: " + strings.Join(numbers, ", ")
 }
 
-// RestoredID is the rollout-id that the workload has with the template of a revision, "" for none.
+// RestoredID returns the rollout-id of the workload after the template of a revision is restored, "" for none.
 func (w Workload) RestoredID(to Revision) string { return workload.RestoredID(w.Object, to.RolloutID) }
 
-// TemplatePatch is the JSON patch that gives the workload the template of a revision, and its rollout-id with it.
+// TemplatePatch returns the JSON patch that restores the template of a revision and its rollout-id.
 func (w Workload) TemplatePatch(to Revision) ([]byte, error) {
 	const cause = "/metadata/annotations/kubernetes.io~1change-cause"
 	patch := []map[string]any{

@@ -15,7 +15,7 @@ func template(image string) map[string]any {
 	return map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "app", "image": image}}}}
 }
 
-// web is a Deployment whose template has this image, and that had these before.
+// web returns a Deployment whose template has image, and whose earlier templates had the other images.
 func web(t *testing.T, image string, had ...string) revision.Workload {
 	t.Helper()
 	w := revision.Workload{Object: deployment(image)}

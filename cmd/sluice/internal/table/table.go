@@ -1,5 +1,5 @@
-// Package table prints the tables that the API server makes, as kubectl prints them. It knows nothing of what is in them.
-// Its one invariant: a row is printed again only after its object has changed.
+// Package table prints tables of the API server as kubectl prints them. It knows nothing of their content. Its one invariant: it prints a row again only after
+// its object has changed.
 package table
 
 import (
@@ -12,10 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Printer prints one table after the other, each time only what is new.
+// Printer prints successive tables, each time only the new rows.
 type Printer struct {
 	Out io.Writer
-	// Wide prints the columns of lesser priority too, Namespaces the namespace of each object.
+	// Wide also prints columns of lower priority, and Namespaces the namespace of each object.
 	Wide, Namespaces bool
 
 	printed map[string]string // resourceVersion of each row by UID
@@ -24,7 +24,7 @@ type Printer struct {
 // Empty reports whether no row has been printed.
 func (p *Printer) Empty() bool { return len(p.printed) == 0 }
 
-// PrintRows prints the rows that are new or changed; the first time with the names of the columns, if there is any row.
+// PrintRows prints new and changed rows. Before the first row it prints the names of the columns.
 func (p *Printer) PrintRows(t *metav1.Table) error {
 	var rows [][]string
 	first := p.Empty()

@@ -1,5 +1,5 @@
-// Package terminal shows text that changes: in place on a terminal, block after block elsewhere. It knows nothing of the text.
-// Its one invariant: what is no terminal gets no control sequence.
+// Package terminal shows text that changes: in place on a terminal, block after block elsewhere. It knows nothing of the text. Its one invariant: it writes
+// control sequences only to a terminal.
 package terminal
 
 import (
@@ -18,7 +18,7 @@ const (
 	clearRest = "\x1b[J"
 )
 
-// Screen is where text is shown. Make it with New, and Close it.
+// Screen shows text. Create it with New, and Close it.
 type Screen struct {
 	out     io.Writer
 	height  func() int
@@ -26,7 +26,7 @@ type Screen struct {
 	lastKey []string
 }
 
-// New starts to show text; on a terminal on a screen of its own. height is that of the terminal, nil for what is none.
+// New returns a screen for out. On a terminal it switches to an alternate screen. height returns the height of the terminal; it is nil if out is no terminal.
 func New(out io.Writer, height func() int) *Screen {
 	if height != nil {
 		fmt.Fprint(out, enter)
@@ -34,7 +34,7 @@ func New(out io.Writer, height func() int) *Screen {
 	return &Screen{out: out, height: height}
 }
 
-// cutLines leaves room for a note about what does not fit.
+// cutLines reserves room for a note about lines that do not fit.
 func cutLines(lines []string, height int) []string {
 	if height < 2 || len(lines) <= height {
 		return lines
@@ -42,7 +42,7 @@ func cutLines(lines []string, height int) []string {
 	return append(slices.Clone(lines[:height-1]), fmt.Sprintf("(%d more lines; make the window taller, or leave out -w)", len(lines)-height+1))
 }
 
-// DrawLines shows lines. Elsewhere than on a terminal it writes them only if key, what matters of them, differs from the last one's.
+// DrawLines shows lines. If out is no terminal, it writes them only if key, their relevant part, differs from the last key.
 func (s *Screen) DrawLines(lines, key []string) error {
 	if s.height != nil {
 		s.last = lines
@@ -62,7 +62,7 @@ func (s *Screen) DrawLines(lines, key []string) error {
 	return err
 }
 
-// Close goes back to the terminal's own screen and leaves there what was shown last.
+// Close returns to the main screen of the terminal and leaves the last lines there.
 func (s *Screen) Close() {
 	if s.height != nil {
 		fmt.Fprint(s.out, leave+strings.Join(s.last, "\n")+"\n")

@@ -1,4 +1,4 @@
-// Package options has the one constant that other modules take from it.
+// Package options has the one constant that other modules use.
 package options
 
 // CloudControllerManagerWebhookPort is the port of the webhook of the cloud controller manager.

@@ -9,13 +9,13 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 )
 
-// AccessToken is a token and its end.
+// AccessToken is a token with its expiry.
 type AccessToken struct {
 	Token     string
 	ExpiresOn time.Time
 }
 
-// ClientOptions say which cloud is asked.
+// ClientOptions select the cloud.
 type ClientOptions struct{ Cloud cloud.Configuration }
 
 // TokenCredential gets tokens.

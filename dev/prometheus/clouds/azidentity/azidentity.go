@@ -12,28 +12,28 @@ import (
 // ClientID names a managed identity.
 type ClientID string
 
-// ManagedIdentityCredentialOptions are those of a managed identity.
+// ManagedIdentityCredentialOptions are the options of a managed identity.
 type ManagedIdentityCredentialOptions struct {
 	azcore.ClientOptions
 	ID ClientID
 }
 
-// WorkloadIdentityCredentialOptions are those of a workload's identity.
+// WorkloadIdentityCredentialOptions are the options of a workload's identity.
 type WorkloadIdentityCredentialOptions struct {
 	azcore.ClientOptions
 	ClientID, TenantID, TokenFilePath string
 }
 
-// ClientSecretCredentialOptions are those of a secret.
+// ClientSecretCredentialOptions are the options of a secret.
 type ClientSecretCredentialOptions struct{ azcore.ClientOptions }
 
-// DefaultAzureCredentialOptions are those of the default credentials.
+// DefaultAzureCredentialOptions are the options of the default credentials.
 type DefaultAzureCredentialOptions struct {
 	azcore.ClientOptions
 	TenantID string
 }
 
-// ClientCertificateCredentialOptions are those of a certificate.
+// ClientCertificateCredentialOptions are the options of a certificate.
 type ClientCertificateCredentialOptions struct {
 	azcore.ClientOptions
 	SendCertificateChain bool

@@ -8,10 +8,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 )
 
-// Client refuses.
+// Client refuses all requests.
 type Client struct{}
 
-// NewFromConfig makes one.
+// NewFromConfig returns a client.
 func NewFromConfig(any) *Client { return &Client{} }
 
 // DescribeInstancesInput names instances.
@@ -23,7 +23,7 @@ type DescribeInstancesOutput struct{ Reservations []types.Reservation }
 // DescribeInstancesPaginator has no pages.
 type DescribeInstancesPaginator struct{}
 
-// NewDescribeInstancesPaginator makes one.
+// NewDescribeInstancesPaginator returns a paginator without pages.
 func NewDescribeInstancesPaginator(*Client, *DescribeInstancesInput) *DescribeInstancesPaginator {
 	return &DescribeInstancesPaginator{}
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ssm/types"
 )
 
-// Client refuses.
+// Client refuses all requests.
 type Client struct{}
 
-// NewFromConfig makes one.
+// NewFromConfig returns a client.
 func NewFromConfig(any) *Client { return &Client{} }
 
-// DescribeInstanceInformationInput says which machines are meant.
+// DescribeInstanceInformationInput selects machines.
 type DescribeInstanceInformationInput struct {
 	Filters []types.InstanceInformationStringFilter
 }
@@ -27,7 +27,7 @@ type DescribeInstanceInformationOutput struct {
 // DescribeInstanceInformationPaginator has no pages.
 type DescribeInstanceInformationPaginator struct{}
 
-// NewDescribeInstanceInformationPaginator makes one.
+// NewDescribeInstanceInformationPaginator returns a paginator without pages.
 func NewDescribeInstanceInformationPaginator(*Client, *DescribeInstanceInformationInput) *DescribeInstanceInformationPaginator {
 	return &DescribeInstanceInformationPaginator{}
 }

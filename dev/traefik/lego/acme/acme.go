@@ -1,10 +1,10 @@
-// Package acme is what accounts are stored as.
+// Package acme has the stored form of accounts.
 package acme
 
-// Account is one at a certificate authority.
+// Account is an account at a certificate authority.
 type Account struct{}
 
-// ExtendedAccount says where it is.
+// ExtendedAccount is an account with its location.
 type ExtendedAccount struct {
 	Account
 	Location string

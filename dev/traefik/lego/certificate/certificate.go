@@ -1,4 +1,4 @@
-// Package certificate is what is asked for, and what would be given.
+// Package certificate has the types of certificates and of requests for them.
 package certificate
 
 import "github.com/go-acme/lego/v5/certcrypto"
@@ -10,7 +10,7 @@ type Resource struct {
 	PrivateKey, Certificate []byte
 }
 
-// ObtainRequest asks for a new one.
+// ObtainRequest requests a new certificate.
 type ObtainRequest struct {
 	Domains, EmailAddresses  []string
 	Bundle, EnableCommonName bool
@@ -18,7 +18,7 @@ type ObtainRequest struct {
 	KeyType                  certcrypto.KeyType
 }
 
-// RenewOptions are those of another one of the same names.
+// RenewOptions are the options of a renewal with the same names.
 type RenewOptions struct {
 	Bundle                  bool
 	EmailAddresses          []string

@@ -1,9 +1,9 @@
-// Package challenge is how a domain would be shown to be one's own.
+// Package challenge has the interface that proves the control of a domain.
 package challenge
 
 import "context"
 
-// Provider shows it.
+// Provider proves the control of a domain.
 type Provider interface {
 	Present(ctx context.Context, domain, token, keyAuth string) error
 	CleanUp(ctx context.Context, domain, token, keyAuth string) error

@@ -17,17 +17,17 @@ import (
 	"github.com/go-acme/lego/v5/registration"
 )
 
-// DirectoryURLLetsEncrypt is nowhere.
+// DirectoryURLLetsEncrypt is empty.
 const DirectoryURLLetsEncrypt = ""
 
-// Config is that of a client.
+// Config is the configuration of a client.
 type Config struct {
 	CADirURL, UserAgent string
 	HTTPClient          *http.Client
 	Certificate         struct{ Timeout time.Duration }
 }
 
-// NewConfig makes one.
+// NewConfig returns an empty configuration.
 func NewConfig(any) *Config { return &Config{} }
 
 // Client refuses.

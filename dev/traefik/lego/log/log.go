@@ -1,4 +1,4 @@
-// Package log says nothing.
+// Package log writes nothing.
 package log
 
 import "log/slog"

@@ -1,10 +1,10 @@
-// Package registration is how accounts would be made.
+// Package registration has the options to create an account.
 package registration
 
-// RegisterOptions are those of an account.
+// RegisterOptions are the options of a new account.
 type RegisterOptions struct{ TermsOfServiceAgreed bool }
 
-// RegisterEABOptions are those of one that is known by another name already.
+// RegisterEABOptions are the options of an account that is bound to an external one.
 type RegisterEABOptions struct {
 	TermsOfServiceAgreed bool
 	Kid, HmacEncoded     string

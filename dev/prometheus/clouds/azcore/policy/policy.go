@@ -1,5 +1,5 @@
 // Package policy has the options of a request for a token.
 package policy
 
-// TokenRequestOptions say what a token is for.
+// TokenRequestOptions are the scopes of a token.
 type TokenRequestOptions struct{ Scopes []string }

@@ -1,7 +1,7 @@
 // Package types has the fields of an instance that Traefik reads.
 package types
 
-// Reservation has the instances that were asked for at once.
+// Reservation has the instances of one request.
 type Reservation struct{ Instances []Instance }
 
 // Instance is a machine.
@@ -16,5 +16,5 @@ type InstanceState struct{ Name InstanceStateName }
 // InstanceStateName is its name.
 type InstanceStateName string
 
-// InstanceStateNameRunning is that of a machine that runs.
+// InstanceStateNameRunning is the state name of a running machine.
 const InstanceStateNameRunning InstanceStateName = "running"

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// Options are those of a client of DNS.
+// Options are the options of a DNS client.
 type Options struct{ RecursiveNameservers []string }
 
-// Client is one that asks nobody.
+// Client is a DNS client that sends no requests.
 type Client struct{}
 
-// NewClient makes one.
+// NewClient returns such a client.
 func NewClient(*Options) *Client { return &Client{} }
 
 // SetDefaultClient has no effect.

@@ -3,7 +3,7 @@ package http01
 
 import "time"
 
-// PathPrefix is where such files are.
+// PathPrefix is the path of the challenge files.
 const PathPrefix = "/.well-known/acme-challenge/"
 
 // ChallengeOption has no effect.
