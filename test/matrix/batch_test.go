@@ -6,12 +6,11 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// batches are rollbacks that shall go step by step. No column that could do so leaves its traffic alone, so that the row takes the
-// routing away.
+// batches are rollbacks that go step by step. A column with traffic plays them without its routing, because only a
+// release without traffic routing goes back in batches.
 func batches() []event {
 	return []event{
-		{name: "rollback in batches", meaning: "With the annotation `rollouts.kruise.io/rollback-in-batch`, and without traffic routing, the stable version comes back step by step, as a release of " +
-			"its own; stable pods that are left stay. Of a Deployment and of a DaemonSet, and where the stable pods stay beside the new ones, it comes back at once.",
+		{name: "rollback in batches", meaning: "With the annotation `rollouts.kruise.io/rollback-in-batch`, and without traffic routing, Sluice releases the stable version step by step, as a release of its own. The remaining stable pods stay. A Deployment and a DaemonSet go back at once. So does a workload whose stable pods run in parallel with the new ones.",
 			at: []moment{paused(1), paused(2), paused(3)}, made: func(c *cell) {
 				c.col.routed = false
 				c.adopted()
@@ -31,7 +30,7 @@ func batches() []event {
 				there := c.steps[m.step-1].of(c.replicas)
 				left := there - c.steps[0].of(there)
 				c.seen.await(c, fmt.Sprintf("%d pods of app:2", left), func(pods map[string][]string) bool { return len(pods["app:2"]) == left })
-				c.finish("app:2", 2) // of which fewer run with each step
+				c.finish("app:2", 2) // fewer of these pods run after each step
 				c.settled("app:1")
 				c.kept("app:1", before)
 				return healthy("app:1")

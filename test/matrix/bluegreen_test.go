@@ -7,11 +7,11 @@ import (
 )
 
 const (
-	refusedMeanwhile = "a blue-green release takes no other version; the scenarios of blue-green releases have it"
-	unkept           = "the annotation is held as unsupported, and the deletion with it: both versions are whole, and would share a Service"
+	refusedMeanwhile = "a blue-green release accepts no other version; the scenarios of blue-green releases test the refusal"
+	unkept           = "the release stalls with the annotation as unsupported, and the deletion waits: both versions run all their pods, and would share a Service"
 )
 
-// blueGreenRouted is blue-green style with a VirtualService: both versions, whole, in the one Deployment.
+// blueGreenRouted is blue-green style with a VirtualService: one Deployment runs both versions, each with all its pods.
 func blueGreenRouted() column {
 	c := blueGreenPlain()
 	c.name, c.traffic, c.routed = "blue-green-routed", "VirtualService", true
@@ -33,7 +33,8 @@ func blueGreenPlain() column {
 	}
 }
 
-// widenedRouted is blue-green style on a CloneSet with a VirtualService: both versions, whole, in a CloneSet that is told to run them.
+// widenedRouted is blue-green style on a CloneSet with a VirtualService. The CloneSet has surge replicas and runs both
+// versions, each with all its pods.
 func widenedRouted() column {
 	c := widenedPlain()
 	c.name, c.traffic, c.routed = "widened-routed", "VirtualService", true

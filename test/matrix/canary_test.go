@@ -5,16 +5,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-const untoldScale = "the workload has that number already, for it has given up pods, so that nobody can tell that its owner asks for it"
+const untoldScale = "the workload was already scaled down to that number, so the executor cannot see that the owner asks for it"
 
-// canaryRouted is canary style with a VirtualService: the new version in a second Deployment, the traffic by weight.
+// canaryRouted is canary style with a VirtualService. The new version has a second Deployment, and the route has
+// weights.
 func canaryRouted() column {
 	c := canaryPlain()
 	c.name, c.traffic, c.routed, c.attached = "canary-routed", "VirtualService, DestinationRule", true, true
 	return c
 }
 
-// canaryMatched is canary style as an A/B test: requests go to the new version by a header, and no share of the others.
+// canaryMatched is canary style as an A/B test: a header selects the requests for the new version, and the route has no
+// weights.
 func canaryMatched() column {
 	c := canaryRouted()
 	c.name, c.strategy, c.traffic, c.matched = "canary-matched", "canary style, A/B", "VirtualService, by `matches`", true
@@ -30,7 +32,8 @@ func canaryPlain() column {
 	}
 }
 
-// canaryConstant is canary style without traffic routing in which the stable Deployment gives up pods as the canary gains them.
+// canaryConstant is canary style with constant capacity and without traffic routing. The executor scales the stable
+// Deployment down as the canary grows.
 func canaryConstant() column {
 	c := canaryPlain()
 	c.name, c.strategy, c.constant = "canary-constant", "canary style, `capacity: Constant`", true

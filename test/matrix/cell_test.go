@@ -30,18 +30,18 @@ type cell struct {
 	ns    string
 	col   column
 	steps []step
-	// replicas are the pods that the workload wants.
+	// replicas is the number of pods that the workload wants.
 	replicas int
 	seen     *witness
 	writes   func() ([]world.Write, error)
 	bound    context.Context
-	// over tells that the namespace was deleted.
+	// over reports that the namespace was deleted.
 	over bool
-	// before is how the owner's objects were, by kind, before any release.
+	// before has the owner's objects before any release, by kind.
 	before map[string]*unstructured.Unstructured
 }
 
-// limitOfCell bounds a whole cell. It is long because two cores may be busy; nothing waits for it to pass.
+// limitOfCell bounds a whole cell. It is long because two cores may be busy; no test waits for it to pass.
 const limitOfCell = 10 * time.Minute
 
 func newCell(t *testing.T, col column) *cell {
@@ -58,9 +58,9 @@ func newCell(t *testing.T, col column) *cell {
 	return c
 }
 
-// namespace makes a namespace for the cell. It outlives the test, for to delete one costs the control plane more than a release; only
-// its workload goes, for pods need room, and its Rollout, which executors would look at whenever they begin. In the end the audit log is
-// asked whether a law was broken in it.
+// namespace creates a namespace for the cell. It outlives the test, because deleting one costs the control plane more
+// than a release. At the end, the test checks the audit log of the namespace for breaches of a law. Then it deletes the
+// workload, because pods need room, and the Rollout, because each starting executor would reconcile it.
 func (c *cell) namespace() {
 	c.Helper()
 	made, err := c.kube().CoreV1().Namespaces().Create(c.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: c.col.name + "-"}}, metav1.CreateOptions{})
@@ -83,7 +83,7 @@ func (c *cell) namespace() {
 
 func (c *cell) patience() context.Context { return c.bound }
 
-// adopted makes all objects and waits until the next change will be held.
+// adopted creates all objects and waits until the next change of the workload will be held.
 func (c *cell) adopted() {
 	c.Helper()
 	c.owns()
@@ -91,7 +91,7 @@ func (c *cell) adopted() {
 	c.adopts()
 }
 
-// owns makes all objects but the Rollout, and waits until the workload runs.
+// owns creates all objects except the Rollout, and waits until the workload runs.
 func (c *cell) owns() {
 	c.Helper()
 	c.create(services(), serviceManifest)
@@ -101,7 +101,7 @@ func (c *cell) owns() {
 	c.note()
 }
 
-// createRoute makes what routes to the Service, and what is attached to it.
+// createRoute creates the objects that route to the Service or are attached to it.
 func (c *cell) createRoute() {
 	c.Helper()
 	for _, o := range c.col.routeObjects() {
@@ -118,7 +118,7 @@ func (c *cell) adopts() {
 	})
 }
 
-// note keeps what the owner's objects are.
+// note stores the current state of the owner's objects.
 func (c *cell) note() {
 	c.Helper()
 	for _, kind := range c.owned() {
@@ -126,7 +126,7 @@ func (c *cell) note() {
 	}
 }
 
-// owned are the kinds of which the owner of the application has one object named app, beside the Rollout.
+// owned returns the kinds, except the Rollout, that have one object of the owner named app.
 func (c *cell) owned() []schema.GroupVersionResource {
 	list := []schema.GroupVersionResource{c.col.resource, services()}
 	for _, o := range c.col.routeObjects() {
@@ -167,7 +167,7 @@ func (c *cell) create(kind schema.GroupVersionResource, manifest string) {
 	}
 }
 
-// get reads an object; nil means there is none.
+// get reads an object. It returns nil if the object does not exist.
 func (c *cell) get(kind schema.GroupVersionResource, name string) *unstructured.Unstructured {
 	c.Helper()
 	u, err := c.client(kind).Get(c.Context(), name, metav1.GetOptions{})
@@ -196,7 +196,7 @@ func (c *cell) spec(body string) {
 	}
 }
 
-// object waits until an object is as wanted, and returns it; the predicate sees nil when there is none.
+// object waits until an object is as wanted, and returns it. The predicate gets nil if the object does not exist.
 func (c *cell) object(kind schema.GroupVersionResource, name, want string, reached func(*unstructured.Unstructured) bool) *unstructured.Unstructured {
 	c.Helper()
 	u, err := controlplane.AwaitObject(c.bound, c.client(kind), name, reached)
@@ -206,7 +206,7 @@ func (c *cell) object(kind schema.GroupVersionResource, name, want string, reach
 	return u
 }
 
-// shown is what matters of an object.
+// shown returns the relevant part of an object, for messages.
 func (c *cell) shown(kind schema.GroupVersionResource, name string) string {
 	u := c.get(kind, name)
 	if u == nil {
@@ -246,7 +246,7 @@ func (c *cell) rollout(u *unstructured.Unstructured) *api.Rollout {
 	return r
 }
 
-// settled waits until the workload runs an image everywhere.
+// settled waits until all pods of the workload run an image.
 func (c *cell) settled(image string) {
 	c.Helper()
 	c.object(c.col.resource, "app", image+" everywhere", func(u *unstructured.Unstructured) bool {
@@ -258,7 +258,7 @@ func templateImage(u *unstructured.Unstructured) string {
 	return containerImage(u, "spec", "template", "spec", "containers")
 }
 
-// change gives the workload's template an image, with an annotation that keeps its pods from being ready, or without.
+// change sets the image of the workload's template. It sets the annotation that keeps its pods unready, or removes it.
 func (c *cell) change(image, never string) {
 	c.Helper()
 	body := fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{%q:%s}},"spec":{"containers":[{"name":"c","image":%q}]}}}}`, controlplane.NeverReady, never, image)
@@ -267,27 +267,27 @@ func (c *cell) change(image, never string) {
 	}
 }
 
-// release changes the image. Its version may be exposed as far as step 1.
+// release changes the image. The limit of the new version becomes step 1.
 func (c *cell) release(image string) {
 	c.Helper()
 	c.allow(image, 1)
 	c.change(image, "null")
 }
 
-// releaseSick is release of a version whose pods are ready only when they are cured.
+// releaseSick releases a version whose pods get ready only when the witness cures them.
 func (c *cell) releaseSick(image string) {
 	c.Helper()
 	c.allow(image, 1)
 	c.change(image, `"true"`)
 }
 
-// back gives the workload its first version again, whose exposure nobody limits.
+// back returns the workload to its first version, which has no limit of exposure.
 func (c *cell) back() {
 	c.Helper()
 	c.change("app:1", "null")
 }
 
-// allow raises what the version may be exposed to as far as a step, or without limit after the last one.
+// allow raises the limit of a version's exposure to a step, or removes it after the last step.
 func (c *cell) allow(image string, n int) {
 	l := limit{none, none}
 	if n <= len(c.steps) {

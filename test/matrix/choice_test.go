@@ -14,12 +14,12 @@ var (
 	one = flag.Bool("matrix.one", false, "play one cell of each column, each in another row")
 )
 
-// partVariable names the environment variable that has a run play other cells than the last one: of each row that of so many columns further.
-// It is no flag, so that it reaches this package through make verify.
+// partVariable names an environment variable with a number. Each row then plays the cell that many columns after its
+// usual one. It is a variable and not a flag, because make verify passes it on to this package.
 const partVariable = "SLUICE_MATRIX_PART"
 
-// chosen returns which cells are played, by the numbers of row and column: all of them, one of each column, or one of each row. A cell that
-// -run names is played in any case.
+// chosen returns a function that reports, by the numbers of row and column, whether a cell is played: all, one of each
+// column, or one of each row. It always includes cells that -run names.
 func chosen(t *testing.T) func(row, col int) bool {
 	t.Helper()
 	part := 0
@@ -44,8 +44,8 @@ func chosen(t *testing.T) func(row, col int) bool {
 	}
 }
 
-// pinned are cells that are played beside one of each row, because they differ by the kind of workload more than others, and no test
-// elsewhere has them.
+// pinned returns cells that run in addition to one of each row. They depend on the kind of workload more than others,
+// and no other test covers them.
 func pinned() []string {
 	return []string{
 		"continuous release/paused at step 2/partition-routed", "continuous release/paused at step 2/statefulset-routed",
@@ -73,14 +73,14 @@ func TestEachPinnedCellStands(t *testing.T) {
 	}
 }
 
-// oneOfEachRow is the column that each row plays: the one before that of the row above, or the next one whose cell stands. Each part starts
-// one column later.
+// oneOfEachRow returns the column that each row plays: one before the column of the row above, or the next one whose
+// cell stands. Each part starts one column later.
 func oneOfEachRow(part int) []int {
 	cols := columns()
 	var list []int
 	for i, line := range rows() {
 		n := (part + (i+1)*(len(cols)-1)) % len(cols)
-		for range cols { // a row of which no cell stands is skipped at any of them
+		for range cols { // the row is skipped at any column if none of its cells stands
 			if reason(line.event, line.at, cols[n]) == "" {
 				break
 			}
@@ -91,8 +91,8 @@ func oneOfEachRow(part int) []int {
 	return list
 }
 
-// oneOfEachColumn are the rows of which each column plays one, far from each other and such that the cell stands. Each part has the
-// next ones.
+// oneOfEachColumn returns the row that each column plays. The rows are far from each other, and their cells stand. Each
+// part has the next rows.
 func oneOfEachColumn(part int) []int {
 	lines, cols := rows(), columns()
 	var list []int

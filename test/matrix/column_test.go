@@ -10,46 +10,48 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// column is one strategy on one kind of workload. A new one is a file of its own with a function that returns it, and a line in
-// [columns].
+// column is one strategy on one kind of workload. A new column has its own file with a function that returns it, and a
+// line in [columns].
 type column struct {
-	// name is that of the subtests; strategy, workload and traffic are what the page says.
+	// name is the name of the subtests; strategy, workload and traffic are the texts of the page.
 	name, strategy, workload, traffic string
 	resource                          schema.GroupVersionResource
 	kind                              string
-	// spec are lines of the workload's spec beside replicas, selector and template, indented by two.
+	// spec has lines of the workload's spec, except replicas, selector and template, indented by two.
 	spec string
-	// annotations are further ones of its template, each after a comma.
+	// annotations are additional annotations of its template, each after a comma.
 	annotations string
 	// style is the field under spec.strategy, options are lines under it, indented by six.
 	style, options string
-	// beside tells that the new version has a workload of its own, so that the stable one keeps all its pods during the steps.
+	// beside reports whether the new version has its own workload, so that the stable workload keeps all its pods during
+	// the steps.
 	beside bool
-	// constant tells that the stable workload gives up pods as the one beside it gains them.
+	// constant reports that the executor scales the stable workload down as the canary workload grows.
 	constant bool
-	// routed tells that a VirtualService sends the traffic, and matched that it does so by a header, which says the percentage of the step.
+	// routed reports that a VirtualService sends the traffic. matched reports that it does so by a header with the
+	// percentage of the step.
 	routed, matched bool
-	// attached tells that a policy is attached to the Service, which a release copies for the canary Service.
+	// attached reports that a policy is attached to the Service. A release copies it for the canary Service.
 	attached bool
 	// settled reports whether the workload's own controller runs the template in all pods, and all are available.
 	settled func(*unstructured.Unstructured) bool
-	// total and ready are how many pods there are by the workload's status, and how many of them are ready.
+	// total and ready return the numbers of all pods and of ready pods from the workload's status.
 	total, ready func(*unstructured.Unstructured) int64
-	// daemon tells that the workload has no replicas, but a pod on each node that its pods select.
+	// daemon reports that the workload has no replicas, but a pod on each node that its pods select.
 	daemon bool
-	// without is why the whole column does not stand yet, "" when it does.
+	// without is the reason why the whole column does not stand yet, "" if it stands.
 	without string
-	// except is why single cells do not stand, by "event", "event @ moment" or "@ moment".
+	// except has the reasons why single cells do not stand, by "event", "event @ moment" or "@ moment".
 	except map[string]string
 }
 
-// routeObject is an object that routes to the Service, or is attached to it.
+// routeObject is an object that routes to the Service or is attached to it.
 type routeObject struct {
 	resource schema.GroupVersionResource
 	manifest string
 }
 
-// routeObjects are those that the cells of the column begin with.
+// routeObjects returns the objects that exist when the cells of the column begin.
 func (c column) routeObjects() (list []routeObject) {
 	if c.routed {
 		list = append(list, routeObject{virtualServices(), routeManifest})
@@ -60,13 +62,13 @@ func (c column) routeObjects() (list []routeObject) {
 	return list
 }
 
-// columns are the columns of the grid, in the order of the page.
+// columns returns the columns of the test matrix, in the order of the page.
 func columns() []column {
 	list := append([]column{canaryRouted(), canaryPlain(), partitionRouted(), partitionPlain(), blueGreenRouted(), blueGreenPlain()}, kinds()...)
 	return append(list, widenedRouted(), widenedPlain(), canaryConstant(), canaryMatched())
 }
 
-// reason is why a cell does not stand, "" when it does.
+// reason returns the reason why a cell does not stand, "" if it stands.
 func (c column) reason(event, moment string) string {
 	if c.without != "" {
 		return c.without
@@ -79,16 +81,17 @@ func (c column) reason(event, moment string) string {
 	return ""
 }
 
-// adds reports whether the new pods come beside the stable ones, and not in their place.
+// adds reports whether the new pods run in parallel with the stable ones and do not replace them.
 func (c column) adds() bool { return c.beside || c.style == "blueGreen" }
 
-// shares reports whether the workload's own controller keeps the share of the new pods when it is scaled, beside all the stable ones.
+// shares reports whether the workload's controller keeps the share of the new pods when the workload is scaled, in
+// parallel with all stable pods.
 func (c column) shares() bool { return c.style == "blueGreen" && c.resource == deployments() }
 
-// parks reports whether autoscalers are taken off the workload during its releases.
+// parks reports whether the executor removes autoscalers from the workload during its releases.
 func (c column) parks() bool { return c.style == "blueGreen" || c.constant }
 
-// stays is how many stable pods of a workload of n run beside so many new ones.
+// stays returns the number of stable pods that a workload of n runs together with the given number of new ones.
 func (c column) stays(n, pods int) int {
 	switch {
 	case c.constant:
@@ -107,7 +110,7 @@ type step struct {
 	traffic  int
 }
 
-// of is how many pods of the new version the step allows beside so many replicas.
+// of returns the number of pods of the new version that the step allows for a number of replicas.
 func (s step) of(replicas int) int {
 	var n int
 	if percent, ok := strings.CutSuffix(s.replicas, "%"); ok {
@@ -122,10 +125,11 @@ func (s step) of(replicas int) int {
 // shareHeader is the header of a matched column.
 const shareHeader = "share"
 
-// threeSteps are the steps of all releases, unless an event wants others. None has all pods, so that each waits for its approval.
+// threeSteps are the steps of all releases, unless an event needs others. No step has all pods, so that each waits for
+// its approval.
 func threeSteps() []step { return []step{{"1", 20}, {"50%", 50}, {"3", 80}} }
 
-// replicas are the pods of all workloads, unless an event wants others.
+// replicas is the number of pods of all workloads, unless an event needs another.
 const replicas = 4
 
 func (c column) steps(list []step) string {
@@ -155,7 +159,7 @@ metadata: {name: app}
 spec: {hosts: [app.example.com], http: [{route: [{destination: {host: app}}]}]}
 `
 
-// policyManifest is a policy of the Service, which a release with a canary Service copies.
+// policyManifest is a policy of the Service. A release with a canary Service copies it.
 const policyManifest = `apiVersion: networking.istio.io/v1
 kind: DestinationRule
 metadata: {name: app}

@@ -18,10 +18,10 @@ func frozen(r *api.Rollout) bool {
 	return r.Status.Message == "Rollout has been paused, you can resume it by kube-cli"
 }
 
-// pauses stop a release where it is.
+// pauses are events that stop a release in its current state.
 func pauses() []event {
 	return []event{
-		{name: "paused and resumed", meaning: "`spec.strategy.paused` stands everything still, also what would go on by itself; taken off, the release goes on where it was. One that has all its approvals ends nevertheless; one that was aborted stays so, and stands still before its first step when it is tried again.",
+		{name: "paused and resumed", meaning: "`spec.strategy.paused` stops the release, also where it would go on by itself. When the owner removes the field, the release goes on from there. A release with all its approvals ends nevertheless. An aborted release stays aborted; after a retry, it stands still before its first step.",
 			at: append(inSteps(), finalising(), stopped()), take: func(c *cell, m moment) end {
 				switch m.name {
 				case finalising().name:
@@ -40,7 +40,7 @@ func pauses() []event {
 				c.finish("app:2", 1)
 				return healthy("app:2")
 			}},
-		{name: "approved while paused", meaning: "The approval counts, and takes effect when the Rollout is resumed.",
+		{name: "approved while paused", meaning: "The approval counts. It takes effect when the Rollout is resumed.",
 			at: atPauses(), take: func(c *cell, m moment) end {
 				c.spec(`{"strategy":{"paused":true}}`)
 				c.await("to stand still", frozen)
@@ -56,7 +56,7 @@ func pauses() []event {
 	}
 }
 
-// pausedTooLate pauses a release that has all its approvals: there is no step left to stand still in.
+// pausedTooLate pauses a release that has all its approvals. The release has no step left that could stand still.
 func pausedTooLate(c *cell, m moment) end {
 	c.spec(`{"strategy":{"paused":true}}`)
 	c.quietly()
@@ -67,7 +67,7 @@ func pausedTooLate(c *cell, m moment) end {
 	return healthy("app:2")
 }
 
-// pausedAndRetried pauses what was aborted, and has it tried again while it is paused.
+// pausedAndRetried pauses an aborted release and retries it while it is paused.
 func pausedAndRetried(c *cell) end {
 	c.spec(`{"strategy":{"paused":true}}`)
 	c.quiet(false)
@@ -104,14 +104,14 @@ func jumps() []event {
 		}
 	}
 	return []event{
-		{name: "jump to the last step", meaning: "`nextStepIndex` skips what lies between; the step that it names gets its pods, then its traffic.",
+		{name: "jump to the last step", meaning: "`nextStepIndex` skips the steps in between. The named step gets its pods, then its traffic.",
 			at: []moment{upgrading(1), paused(1)}, take: jump(3)},
-		{name: "jump back to the first step", meaning: "The traffic is that of the first step again; pods that exist stay.",
+		{name: "jump back to the first step", meaning: "The traffic returns to the share of the first step. Existing pods stay.",
 			at: []moment{upgrading(2), paused(2), paused(3)}, take: jump(1)},
-		{name: "jump to no step", meaning: "A `nextStepIndex` that no step has is refused or taken back, with an Event; the release stays where it is.",
+		{name: "jump to no step", meaning: "The API server refuses a `nextStepIndex` that no step has, or the executor resets it and records an Event. The release stays at its step.",
 			at: atPauses(), take: func(c *cell, m moment) end {
 				for _, index := range []int{9, 0, -7} {
-					_ = c.status(fmt.Sprintf(`"nextStepIndex":%d`, index)) // refused at once, or taken back
+					_ = c.status(fmt.Sprintf(`"nextStepIndex":%d`, index)) // refused at once, or reset later
 					next := m.step + 1
 					if next > len(c.steps) {
 						next = -1
@@ -126,7 +126,7 @@ func jumps() []event {
 	}
 }
 
-// told waits for an Event that says something.
+// told waits for an Event with a text.
 func (c *cell) told(text string) {
 	c.Helper()
 	events, err := controlplane.Watch(c.bound, c.kube().EventsV1().Events(c.ns), metav1.ListOptions{})
@@ -148,10 +148,10 @@ func (c *cell) weight(want int) {
 	c.routes(fmt.Sprintf("%d%% to the new version", want), func(got int) bool { return got == want })
 }
 
-// promotions end a release early as a success.
+// promotions are events that end a release early as a success.
 func promotions() []event {
 	return []event{
-		{name: "promoted to the end", meaning: "`sluice promote --full` skips the steps that are left, with their pauses and analyses: the release ends as a success.",
+		{name: "promoted to the end", meaning: "`sluice promote --full` skips the remaining steps, with their pauses and analyses. The release ends as a success.",
 			at: inSteps(), take: func(c *cell, m moment) end {
 				c.free("app:2")
 				c.unblock(m)
@@ -159,7 +159,7 @@ func promotions() []event {
 				c.await("the end", healthyAfter(1))
 				return healthy("app:2")
 			}},
-		{name: "failing version promoted", meaning: "Who promotes says that the version shall run: it is let go although its pods are not ready, and the workload's own budget bounds what is unavailable.",
+		{name: "failing version promoted", meaning: "The user who promotes decides that the version shall run. The executor releases the workload although its pods are not ready. The workload's own budget bounds the number of unavailable pods.",
 			at: []moment{upgrading(1), upgrading(2)}, take: func(c *cell, m moment) end {
 				c.free("app:2")
 				c.command(api.CommandPromote)
@@ -170,7 +170,7 @@ func promotions() []event {
 	}
 }
 
-// takenBack waits until nothing of an aborted release is left but the change, which is held.
+// takenBack waits until an aborted release has left only the change, which is held.
 func (c *cell) takenBack() {
 	c.Helper()
 	c.await("aborted", aborted)
@@ -185,7 +185,7 @@ func (c *cell) takenBack() {
 	}
 }
 
-// aborts stop a release for good, or until it is tried again.
+// aborts are events that stop a release for good, or until a retry.
 func aborts() []event {
 	moments := append([]moment{initializing()}, inSteps()...)
 	abort := func(c *cell) {
@@ -194,7 +194,7 @@ func aborts() []event {
 		c.takenBack()
 	}
 	return []event{
-		{name: "aborted", meaning: "All traffic is on the stable version, then the new pods go; the change stays held, and nothing more is written. A Rollout that is then deleted leaves the stable version.",
+		{name: "aborted", meaning: "All traffic goes to the stable version, then the new pods go. The change stays held, and executors write nothing more. If the Rollout is then deleted, the workload keeps the stable version.",
 			at: moments, take: func(c *cell, _ moment) end {
 				abort(c)
 				c.quiet(false)
@@ -209,7 +209,7 @@ func aborts() []event {
 				c.finish("app:2", 2)
 				return healthy("app:2")
 			}},
-		{name: "aborted twice", meaning: "What was tried again may be aborted again.",
+		{name: "aborted twice", meaning: "A user may abort a release again after a retry.",
 			at: atPauses(), take: func(c *cell, _ moment) end {
 				abort(c)
 				c.command(api.CommandRetry)
@@ -218,12 +218,12 @@ func aborts() []event {
 				c.back()
 				return canceled("app:1")
 			}},
-		{name: "aborted too late", meaning: "What has all its approvals, or was promoted, is no longer aborted: the command is taken back, with an Event, and the release ends. A rollback still takes it back.",
+		{name: "aborted too late", meaning: "A release that has all its approvals, or was promoted, can no longer be aborted. The executor removes the command and records an Event, and the release ends. A rollback is still possible.",
 			at: []moment{finalising(), promoted()}, take: func(c *cell, m moment) end {
 				c.command(api.CommandAbort)
 				c.await("the command taken back", func(r *api.Rollout) bool { return r.Status.Command == nil })
 				c.told("the command Abort by admin was not followed")
-				if m.name == promoted().name { // a release that only one pod is missing of may have ended meanwhile
+				if m.name == promoted().name { // a promoted release that lacks only one pod may have ended meanwhile
 					c.told("sluice undo app")
 				}
 				c.unblock(m)

@@ -12,7 +12,7 @@ import (
 func deadlines() []event {
 	reaching := []moment{upgrading(1), upgrading(2)}
 	return []event{
-		{name: "deadline passed", meaning: "A step that is not ready after `progressDeadlineSeconds` is held with the reason ProgressDeadlineExceeded, gets no traffic, and goes on by itself when it is ready.",
+		{name: "deadline passed", meaning: "A step that is not ready after `progressDeadlineSeconds` is stalled with the reason ProgressDeadlineExceeded and gets no traffic. It goes on by itself when it is ready.",
 			at: reaching, take: func(c *cell, m moment) end {
 				c.deadline(api.DeadlinePause)
 				c.await("held for its deadline", world.HeldFor(rollout.ReasonProgressDeadlineExceeded))
@@ -22,7 +22,7 @@ func deadlines() []event {
 				c.finish("app:2", 1)
 				return healthy("app:2")
 			}},
-		{name: "deadline passed and release aborted", meaning: "With `onDeadline: Abort` such a release ends as one that somebody aborts: all traffic on the stable version, the change held.",
+		{name: "deadline passed and release aborted", meaning: "With `onDeadline: Abort` the release ends as if a user had aborted it: all traffic goes to the stable version, and the change is held.",
 			at: reaching, take: func(c *cell, m moment) end {
 				c.deadline(api.DeadlineAbort)
 				c.takenBack()

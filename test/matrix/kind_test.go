@@ -6,19 +6,19 @@ import (
 	"sluice.dev/sluice/test/workload"
 )
 
-// Why cells of workloads that are no Deployments do not stand.
+// Reasons why cells of kinds other than Deployments do not stand.
 const (
-	newWithoutPods = "without pods its controller forgets the stable version, so that all pods that come are new"
-	lastComesNew   = "its controller takes an update for complete while the only stable pod is missing, so that this one comes back new"
-	waitsForOthers = "its controller replaces no ready pod while maxUnavailable is used up by pods that are not, of whatever version; the status says so"
-	daemonsComeNew = "a daemon that is lost comes back in the new version"
+	newWithoutPods = "without pods, its controller forgets the stable version, and all further pods are new"
+	lastComesNew   = "its controller regards an update as complete while the only stable pod is missing, and creates this pod in the new version"
+	waitsForOthers = "its controller replaces no ready pod while unready pods of any version use up maxUnavailable; the status says so"
+	daemonsComeNew = "its controller creates a lost daemon again in the new version"
 	daemonsOfNodes = "a daemon belongs to its node, and its kind has no replicas"
-	daemonsSilent  = "its controller counts no daemon on a node that is silent: another one is made new in its place, and the step goes on without it"
-	daemonsReturn  = "a daemon that is deleted comes back in the version of the template, so that the template is given back: it ends as a rollback"
+	daemonsSilent  = "its controller does not count daemons on a silent node: it replaces another daemon instead, and the step goes on"
+	daemonsReturn  = "a deleted daemon comes back in the version of the template, so the executor restores the template: the abort ends as a rollback"
 )
 
-// kinds are partition style on workloads that are no Deployments: their own controllers move them by a partition, or make anew the pods
-// that are deleted.
+// kinds returns partition style on kinds other than Deployments. Their controllers update pods by a partition, or
+// replace deleted pods.
 func kinds() []column {
 	var list []column
 	for _, kind := range workload.Kinds() {

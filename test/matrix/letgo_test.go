@@ -11,7 +11,7 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// wanted is what the workload runs when its Rollout lets go of it at a moment.
+// wanted returns the image that the workload runs after its Rollout has released it at a moment.
 func wanted(m moment) string {
 	if m.name == idle().name || m.name == stopped().name {
 		return "app:1"
@@ -21,7 +21,7 @@ func wanted(m moment) string {
 
 func always() []moment { return append([]moment{idle()}, inRelease()...) }
 
-// disablings let go of the workload and keep the Rollout.
+// disablings are events that release the workload and keep the Rollout.
 func disablings() []event {
 	disable := func(c *cell, m moment) {
 		c.free("app:2")
@@ -33,12 +33,12 @@ func disablings() []event {
 		c.settled(wanted(m))
 	}
 	return []event{
-		{name: "disabled", meaning: "All is restored and the workload let go: it rolls out its template by itself. What was aborted is rolled back.",
+		{name: "disabled", meaning: "The executor restores all objects and releases the workload, which rolls out its template by itself. An aborted release is rolled back.",
 			at: always(), take: func(c *cell, m moment) end {
 				disable(c, m)
 				return end{phase: api.PhaseDisabled, image: wanted(m)}
 			}},
-		{name: "disabled and enabled again", meaning: "The workload is adopted as it is; its next change is held again.",
+		{name: "disabled and enabled again", meaning: "The executor adopts the workload as it is. Its next change is held again.",
 			at: always(), take: func(c *cell, m moment) end {
 				disable(c, m)
 				epoch := c.rollout(c.get(api.RolloutResource(), "app")).Status.Sluice.Epoch
@@ -49,7 +49,7 @@ func disablings() []event {
 				c.finish("app:3", epoch+1)
 				return healthy("app:3")
 			}},
-		{name: "changed while disabled", meaning: "The change rolls out natively, and is no release after the Rollout is enabled.",
+		{name: "changed while disabled", meaning: "The workload's controller rolls the change out natively. It is no release after the Rollout is enabled.",
 			at: []moment{idle()}, take: func(c *cell, m moment) end {
 				disable(c, m)
 				c.change("app:2", "null")
@@ -61,10 +61,10 @@ func disablings() []event {
 	}
 }
 
-// deletions take the Rollout away, or the namespace.
+// deletions are events that delete the Rollout, or the namespace.
 func deletions() []event {
 	return []event{
-		{name: "Rollout deleted", meaning: "As disabled; then the Rollout is gone.",
+		{name: "Rollout deleted", meaning: "As for a disabled Rollout. Then the Rollout is gone.",
 			at: always(), take: func(c *cell, m moment) end {
 				c.free("app:2")
 				if m.sick {
@@ -73,7 +73,7 @@ func deletions() []event {
 				c.deleteRollout("app")
 				return end{image: wanted(m)}
 			}},
-		{name: "failing version and Rollout deleted", meaning: "Deleting waits for no pod: the Rollout goes, and the workload's own budget bounds what is unavailable. One that has given up pods gets them back before, with `capacity: Constant`: here when it is rolled back.",
+		{name: "failing version and Rollout deleted", meaning: "Deletion waits for no pod: the Rollout goes, and the workload's own budget bounds the number of unavailable pods. With `capacity: Constant`, a workload that was scaled down first gets its pods back. Here that happens after a rollback.",
 			at: []moment{upgrading(1), upgrading(2), finalising()}, take: func(c *cell, m moment) end {
 				c.free("app:2")
 				if c.col.constant && m.step != 1 {
@@ -87,14 +87,14 @@ func deletions() []event {
 				c.seen.cure(none)
 				return end{image: "app:2"}
 			}},
-		{name: "Rollout deleted and workload kept", meaning: "With `sluice.dev/keep-paused: \"true\"` the workload stays paused where it has come to, for its owner to resume.",
+		{name: "Rollout deleted and workload kept", meaning: "With `sluice.dev/keep-paused: \"true\"` the workload stays paused in its current state. Its owner resumes it.",
 			at: atPauses(), take: func(c *cell, m moment) end {
 				c.annotate(api.AnnotationKeepPaused, "true")
 				stay := 0
 				if !c.col.adds() {
 					stay = c.steps[m.step-1].of(c.replicas)
 				}
-				c.seen.allow("app:2", limit{c.steps[m.step-1].of(c.replicas), none}) // a Service of all pods spreads its traffic over them
+				c.seen.allow("app:2", limit{c.steps[m.step-1].of(c.replicas), none}) // a Service of all pods spreads its traffic over these pods
 				c.deleteRollout("app")
 				c.seen.await(c, "the pods that there were", func(pods map[string][]string) bool {
 					return len(pods["app:2"]) == stay && len(pods["app:1"]) == c.replicas-stay
@@ -104,7 +104,7 @@ func deletions() []event {
 				c.settled("app:2")
 				return end{image: "app:2"}
 			}},
-		{name: "Rollout deleted and made again", meaning: "The new Rollout finds the version that was let go and waits for the next.",
+		{name: "Rollout deleted and made again", meaning: "The new Rollout adopts the released version and waits for the next one.",
 			at: atPauses(), take: func(c *cell, m moment) end {
 				c.free("app:2")
 				c.deleteRollout("app")
@@ -115,7 +115,7 @@ func deletions() []event {
 				c.finish("app:3", 1)
 				return healthy("app:3")
 			}},
-		{name: "namespace deleted", meaning: "Nothing of ours keeps the namespace from going.",
+		{name: "namespace deleted", meaning: "No object or finalizer of Sluice keeps the namespace from going.",
 			at: always(), take: func(c *cell, m moment) end {
 				c.free("app:2")
 				c.namespaceGone()
@@ -132,13 +132,13 @@ func (c *cell) annotate(key, value string) {
 	}
 }
 
-// resumes is what the owner of a paused workload does to have it go on.
+// resumes lets a paused workload go on, as its owner would do.
 func (c *cell) resumes() {
 	c.Helper()
 	body := `{"updateStrategy":{"rollingUpdate":{"partition":null}}}`
 	switch c.col.resource.GroupResource().String() {
 	case "deployments.apps":
-		body = `{"paused":null,"strategy":null}` // of which a Deployment of two versions has no surge any more
+		body = `{"paused":null,"strategy":null}` // null removes the surge of a Deployment with two versions
 	case "clonesets.apps.kruise.io":
 		body = `{"updateStrategy":{"partition":null}}`
 	case "daemonsets.apps":

@@ -1,9 +1,12 @@
-// Package matrix plays every event that a release can take on every strategy and workload: a test matrix of which each cell is a short
-// scenario of its own on a real control plane, in a namespace of its own.
+// Package matrix plays every event that a release can take on every strategy and workload. It is a test matrix: each
+// cell is a short scenario on a real control plane, in its own namespace.
 //
-// A row is a [event] at a [moment], a column a strategy on a kind of workload. It is no place for long stories; with -matrix.kill
-// executors are killed while cells are played, which must change none of them. Its one invariant is how each cell ends: the Rollout is where the row says, the workload runs what it
-// says, nothing of ours is left over, further looks write nothing, and exposure was never above what was approved.
+// A row is an [event] at a [moment], a column is a strategy on a kind of workload. Long stories belong elsewhere. With
+// -matrix.kill, executors are killed while cells are played, which must change no cell.
+//
+// The one invariant of the package is the end of each cell. The Rollout has the phase of the row, and the workload runs
+// the row's version. No object of Sluice is left, and executors that reconcile again write nothing. Exposure was never
+// above the approved step.
 package matrix
 
 import (
@@ -18,7 +21,7 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// abreast is how many cells are played at a time unless -parallel says otherwise: they mostly wait.
+// abreast is the number of cells played at a time, unless -parallel sets another. Cells mostly wait.
 const abreast = "10"
 
 func TestMain(m *testing.M) {
@@ -47,7 +50,7 @@ func TestMain(m *testing.M) {
 
 var kill = flag.Duration("matrix.kill", 0, "have executors as processes of their own, and kill one each time that so long has passed, or up to twice that")
 
-// tormented runs executors that are killed again and again.
+// tormented runs executors and kills them again and again.
 func tormented(w *world.World) (stop func(), err error) {
 	dir, err := os.MkdirTemp("", "sluice-event-")
 	if err != nil {

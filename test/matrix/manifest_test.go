@@ -9,7 +9,7 @@ import (
 
 var manifestDir = flag.String("matrix.manifests", "", "the directory to write the manifests of each column to, for sluice plan; nothing is played then")
 
-// writeManifests writes one file for each column, with the objects that its cells begin with.
+// writeManifests writes one file for each column, with the objects that exist when its cells begin.
 func writeManifests(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

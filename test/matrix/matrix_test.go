@@ -6,17 +6,17 @@ import (
 	"testing"
 )
 
-// event is one way in which a release can go on, or be turned aside.
+// event is one way in which a release can continue, or be interrupted.
 type event struct {
 	name string
 	// meaning is the documented result, for every moment.
 	meaning string
 	at      []moment
-	// made prepares the application; nil stands for one that is adopted and runs its first version.
+	// made prepares the application. Nil stands for an adopted application that runs its first version.
 	made func(*cell)
-	// take plays the event from its moment on, and returns how the cell must end.
+	// take plays the event from its moment on. It returns the end that the cell must reach.
 	take func(*cell, moment) end
-	// without is why no column has the event yet.
+	// without is the reason why no column has the event yet.
 	without string
 }
 
@@ -40,7 +40,7 @@ type row struct {
 
 func (r row) String() string { return r.event.name + "/" + r.at.name }
 
-// rows are all of them, in the order of the page.
+// rows returns all rows, in the order of the page.
 func rows() (list []row) {
 	for _, t := range events() {
 		for _, m := range t.at {
@@ -50,8 +50,8 @@ func rows() (list []row) {
 	return list
 }
 
-// TestMatrix plays the cells that stand; docs/test-matrix.md shows the same table. Without -matrix.all it plays one column of each row
-// and the pinned cells, for which a computer with two cores takes seven minutes.
+// TestMatrix plays the cells that stand; docs/test-matrix.md shows the same table. Without -matrix.all it plays one
+// column of each row and the pinned cells. A computer with two cores needs seven minutes for these.
 func TestMatrix(t *testing.T) {
 	is := chosen(t)
 	for n, row := range rows() {
@@ -70,7 +70,7 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
-// reason is why a cell does not stand, "" when it does.
+// reason returns the reason why a cell does not stand, "" if it stands.
 func reason(row event, m moment, col column) string {
 	if row.without != "" {
 		return row.without
@@ -89,7 +89,7 @@ func play(t *testing.T, row event, m moment, col column) {
 	c.rests(row.take(c, m))
 }
 
-// Names become namespaces and keys of exceptions, so that they must differ.
+// Names become namespaces and keys of exceptions, so they must be distinct.
 func TestEveryCellHasANameOfItsOwn(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}

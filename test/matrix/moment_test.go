@@ -7,14 +7,14 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// moment is when an event is taken: a state of a release from app:1 to app:2.
+// moment is a state of a release from app:1 to app:2 in which an event happens.
 type moment struct {
 	name string
-	// step is the one under way, 0 for none.
+	// step is the step under way, 0 for none.
 	step int
-	// epoch is the number of releases begun.
+	// epoch is the number of releases that have begun.
 	epoch int64
-	// sick tells that pods of app:2 are kept from being ready, frozen that the Rollout is paused.
+	// sick reports that pods of app:2 are kept unready, frozen that the Rollout is paused.
 	sick, frozen bool
 	reach        func(*cell)
 }
@@ -30,7 +30,7 @@ func initializing() moment {
 	}}
 }
 
-// upgrading is a step that gets no further, for a new pod is not ready.
+// upgrading is a step that cannot go on, because a new pod is not ready.
 func upgrading(step int) moment {
 	return moment{name: fmt.Sprintf("upgrading step %d", step), step: step, epoch: 1, sick: true, reach: func(c *cell) {
 		ready := 0
@@ -47,7 +47,7 @@ func upgrading(step int) moment {
 	}}
 }
 
-// climb approves the steps before one.
+// climb approves the steps before a step.
 func (c *cell) climb(step int) {
 	c.Helper()
 	for n := 1; n < step; n++ {
@@ -70,7 +70,7 @@ func paused(step int) moment {
 	}}
 }
 
-// finalising is a release of which all steps are approved, and whose last pods are not ready.
+// finalising is a release whose steps are all approved, and whose last pods are not ready.
 func finalising() moment {
 	return moment{name: "finalising", epoch: 1, sick: true, reach: func(c *cell) {
 		ready := c.steps[len(c.steps)-1].of(c.replicas)
@@ -81,8 +81,8 @@ func finalising() moment {
 	}}
 }
 
-// promoted is a release that somebody promotes at its second step, and whose other pods are not ready. They are two: a release ends with one
-// that is not, for its owner's budget.
+// promoted is a release that a user promotes at its second step. Two of its other pods are not ready, because the
+// owner's budget lets a release end with one unready pod.
 func promoted() moment {
 	return moment{name: "promoted", epoch: 1, sick: true, reach: func(c *cell) { c.promoteSick(2) }}
 }
@@ -101,7 +101,7 @@ func (c *cell) promoteSick(step int) {
 	c.seen.await(c, "more pods", func(pods map[string][]string) bool { return len(pods["app:2"]) > ready })
 }
 
-// stopped is a release that somebody has aborted at its second step.
+// stopped is a release that a user has aborted at its second step.
 func stopped() moment {
 	return moment{name: "aborted", epoch: 1, reach: func(c *cell) {
 		paused(2).reach(c)
@@ -110,18 +110,18 @@ func stopped() moment {
 	}}
 }
 
-// inRelease are all moments of a release.
+// inRelease returns all moments of a release.
 func inRelease() []moment {
 	return []moment{initializing(), upgrading(1), paused(1), upgrading(2), paused(2), paused(3), finalising(), stopped()}
 }
 
-// inSteps are the moments in which a step is under way.
+// inSteps returns the moments in which a step is under way.
 func inSteps() []moment { return []moment{upgrading(1), paused(1), upgrading(2), paused(2), paused(3)} }
 
-// atPauses are the moments in which a step waits for its approval.
+// atPauses returns the moments in which a step waits for its approval.
 func atPauses() []moment { return []moment{paused(1), paused(2), paused(3)} }
 
-// unblock takes away what keeps the moment's release from going on by itself.
+// unblock removes the obstacle that keeps the moment's release from going on by itself.
 func (c *cell) unblock(m moment) {
 	c.Helper()
 	if m.sick {

@@ -13,7 +13,7 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// onNodesOfItsOwn makes nodes on which only this cell's pods run, and the application on them.
+// onNodesOfItsOwn creates nodes that run only this cell's pods, and the application on them.
 func onNodesOfItsOwn(c *cell) {
 	client := c.kube()
 	room := corev1.ResourceList{
@@ -46,7 +46,7 @@ func onNodesOfItsOwn(c *cell) {
 	c.adopts()
 }
 
-// nodes are the names of the cell's own nodes: two, or one for each daemon.
+// nodes returns the names of the cell's nodes: two, or one for each daemon.
 func (c *cell) nodes() (names []string) {
 	n := 2
 	if c.col.daemon {
@@ -58,7 +58,8 @@ func (c *cell) nodes() (names []string) {
 	return names
 }
 
-// loseNode takes a node out of service with its pods, and waits until they have come back on the other one.
+// loseNode takes a node out of service with its pods, and waits until the controller has replaced them on the other
+// node.
 func (c *cell) loseNode() {
 	c.Helper()
 	client := c.kube()

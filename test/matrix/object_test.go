@@ -14,12 +14,12 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// renamed is a Rollout's manifest under another name.
+// renamed returns a Rollout's manifest with another name.
 func renamed(manifest, name string) string {
 	return strings.Replace(manifest, "metadata: {name: app}", "metadata: {name: "+name+"}", 1)
 }
 
-// rolloutOf waits until a Rollout of a name reaches a goal.
+// rolloutOf waits until the Rollout with a name reaches a goal.
 func (c *cell) rolloutOf(name, want string, goal world.Goal) {
 	c.Helper()
 	c.object(api.RolloutResource(), name, want, func(u *unstructured.Unstructured) bool {
@@ -68,14 +68,14 @@ func (c *cell) adoptedBy(name string) {
 	})
 }
 
-// free lets a version go as far as it likes, because its owner has asked for that.
+// free removes the limit of a version's exposure, because its owner has asked for that.
 func (c *cell) free(images ...string) {
 	for _, image := range images {
 		c.seen.allow(image, limit{none, none})
 	}
 }
 
-// scale wants another number of pods of the workload, of which the version may have what a step allows.
+// scale sets the number of pods of the workload. The limit of the version becomes the number that a step allows.
 func (c *cell) scale(n int, image string, step int) {
 	c.Helper()
 	c.replicas = n
@@ -89,8 +89,8 @@ func (c *cell) scale(n int, image string, step int) {
 	}
 }
 
-// resting waits until the executor has paused a Deployment again, after the step has its pods. A Deployment that a user scales up before that makes only pods of the
-// new version.
+// resting waits until the executor has paused a Deployment again, after the step has its pods. If a user scales the
+// Deployment up before that, its controller creates only pods of the new version.
 func (c *cell) resting() {
 	c.Helper()
 	if c.col.resource.Resource == "deployments" {
@@ -101,7 +101,7 @@ func (c *cell) resting() {
 	}
 }
 
-// replace puts the owner's manifest of app:2 in the place of the workload, with nothing of ours in it.
+// replace replaces the workload with the owner's manifest of app:2, which has no fields of Sluice.
 func (c *cell) replace() {
 	c.Helper()
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
@@ -112,7 +112,7 @@ func (c *cell) replace() {
 		}
 		manifest.SetResourceVersion("")
 		if c.col.resource.Group != "apps" {
-			manifest.SetResourceVersion(now.GetResourceVersion()) // custom resources are not replaced without
+			manifest.SetResourceVersion(now.GetResourceVersion()) // the API server replaces custom resources only with a resource version
 		}
 		_, err := c.client(c.col.resource).Update(c.Context(), manifest, metav1.UpdateOptions{FieldManager: "gitops"})
 		return err
@@ -122,7 +122,7 @@ func (c *cell) replace() {
 	}
 }
 
-// kept checks that no pod of a version was replaced since then; before are their UIDs.
+// kept checks that no pod of a version was replaced since before, a list of UIDs.
 func (c *cell) kept(image string, before []string) {
 	c.Helper()
 	now := c.seen.ids(image)

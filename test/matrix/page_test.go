@@ -14,7 +14,7 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-var update = flag.Bool("update", false, "write docs/test-matrix.md anew")
+var update = flag.Bool("update", false, "write docs/test-matrix.md")
 
 func TestThePageShowsTheGrid(t *testing.T) {
 	t.Parallel()
@@ -35,26 +35,38 @@ func TestThePageShowsTheGrid(t *testing.T) {
 
 const intro = `# Every event on every strategy and workload
 
-This page is generated from the tests in ` + "`test/matrix`" + `: a check mark is a scenario that is played on a real control plane, in a
-namespace of its own. A number is the reason why a cell is not there, below. ` + "`go test ./test/matrix -matrix.all -timeout 2h`" + ` plays them all;
-` + "`make verify`" + ` plays one of each row, and some pinned ones, and ` + "`SLUICE_MATRIX_PART=1 make verify`" + ` the next one of each. With ` + "`-matrix.kill 1s`" + ` the executors are
-processes of which one is killed (` + "`kill -9`" + `) every second or two, and each tenth time one is frozen instead; no cell may end otherwise for it, and
-` + "`make verify`" + ` plays one of each column so. Who is killed leaves something for the next one to do: there, looks after the end may write a few times more
-before they write nothing.
+This page is generated from the tests in ` + "`test/matrix`" + `. A check mark is a scenario that the tests play on a real control plane, in its own
+namespace. A number refers to the list of missing cells below.
 
-Each cell ends with the same checks: the Rollout is in the phase that the row says, the workload runs the version that the row says in
-all of its pods, objects of the owner are as they were and nothing of ours is left, executors that look again write nothing, and
-exposure was never above the approved step, which a watch on pods and routes sees while it lasts and the API server's audit log tells
-afterwards. Releases have the steps ` + "`%s`" + ` of %d replicas, and each step waits for approval.
+- ` + "`go test ./test/matrix -matrix.all -timeout 2h`" + ` plays all cells.
+- ` + "`make verify`" + ` plays one cell of each row, and some pinned cells. ` + "`SLUICE_MATRIX_PART=1 make verify`" + ` plays the next cell of each row.
+- With ` + "`-matrix.kill 1s`" + ` the executors are processes. The test kills one of them (` + "`kill -9`" + `) every second or two, and every tenth time it
+  freezes one instead. Each cell must end in the same way. ` + "`make verify`" + ` plays one cell of each column like this. A killed executor may leave
+  work for the next one. So with this flag, executors may write a few more times after the end.
 
-The first version is v1, which runs; v2 is under way. A step is *upgrading* when a new pod is not ready, *paused* when it waits for its
-approval. *initializing* is a release whose owner paused the Rollout before its first step, *finalising* one with all steps approved whose
-last pods are not ready, *promoted* one that was promoted at step 2 and whose other pods are not ready, *aborted* one that was stopped at step 2.
-*Finalising without stable pods* and *with some stable pods* are releases whose workload may take all of its pods, or half of them, before others are ready.
+Each cell ends with the same checks:
+
+- The Rollout is in the phase that the row names.
+- All pods of the workload run the version that the row names.
+- The owner's objects are as they were, and no object or field of Sluice is left.
+- Executors that reconcile again write nothing.
+- Exposure was never above the approved step. A watch on pods and routes checks this during the release, and the API server's audit log afterwards.
+
+Releases have the steps ` + "`%s`" + ` of %d replicas, and each step waits for approval.
+
+The first version, v1, runs; v2 is under way. The moments of a release are:
+
+- *initializing*: the owner paused the Rollout before its first step.
+- *upgrading*: a new pod of the step is not ready.
+- *paused*: the step waits for its approval.
+- *finalising*: all steps are approved, and the last pods are not ready.
+- *promoted*: a user promoted the release at step 2, and its other pods are not ready.
+- *aborted*: a user stopped the release at step 2.
+- *finalising without stable pods* and *with some stable pods*: the workload may take all of its pods, or half of them, before others are ready.
 
 `
 
-// page is docs/test-matrix.md.
+// page returns the text of docs/test-matrix.md.
 func page() string {
 	var b strings.Builder
 	cols := columns()
@@ -86,13 +98,13 @@ func page() string {
 			body.WriteString("\n")
 		}
 	}
-	fmt.Fprintf(&b, "**%d of %d cells stand.** Each has been played while executors were killed, in several runs and not all of them of the same day: see that they still\n"+
-		"stand with the commands above.\n\n| column | strategy | workload | traffic |\n|---|---|---|---|\n", stand, all)
+	fmt.Fprintf(&b, "**%d of %d cells stand.** Each was played while executors were killed, in several runs on different days. The commands above show whether\n"+
+		"they still stand.\n\n| column | strategy | workload | traffic |\n|---|---|---|---|\n", stand, all)
 	for i, col := range cols {
 		fmt.Fprintf(&b, "| %c | %s | %s | %s |\n", 'A'+i, col.strategy, col.workload, col.traffic)
 	}
 	if len(reasons) > 0 {
-		b.WriteString("\nWhy a cell is not there:\n\n")
+		b.WriteString("\nReasons for missing cells:\n\n")
 		for i, why := range reasons {
 			fmt.Fprintf(&b, "%d. %s\n", i+1, why)
 		}

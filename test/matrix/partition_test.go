@@ -1,6 +1,6 @@
 package matrix
 
-// partitionRouted is partition style with a VirtualService: both versions in the one Deployment.
+// partitionRouted is partition style with a VirtualService: one Deployment runs both versions.
 func partitionRouted() column {
 	c := partitionPlain()
 	c.name, c.traffic, c.routed = "partition-routed", "VirtualService", true

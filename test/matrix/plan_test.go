@@ -39,15 +39,15 @@ func plans() []event {
 		}
 	}
 	return []event{
-		{name: "step raised", meaning: "The current step starts over with the new plan and gets its further pods; an approval given before does not count for it.",
+		{name: "step raised", meaning: "The current step starts over with the new plan and gets its additional pods. An earlier approval does not count for it.",
 			at: inSteps(), take: change([]step{{"2", 30}, {"3", 60}, {"4", 100}})},
-		{name: "step lowered", meaning: "As a step that is raised, but pods that exist stay; the traffic follows the plan.",
+		{name: "step lowered", meaning: "As for a raised step, but existing pods stay. The traffic follows the plan.",
 			at: []moment{upgrading(2), paused(2)}, take: change([]step{{"1", 5}, {"1", 10}, {"2", 15}})},
-		{name: "steps reordered", meaning: "The release stays at the number of its step, which starts over with what now stands there.",
+		{name: "steps reordered", meaning: "The release stays at the number of its step. The step starts over with the values that the new plan has at this number.",
 			at: atPauses(), take: change([]step{{"50%", 50}, {"1", 20}, {"3", 80}})},
-		{name: "step inserted", meaning: "Refused while a release is under way, with what to do instead; the release goes on by its plan.",
+		{name: "step inserted", meaning: "The API server refuses the change while a release is under way, and its message names the alternative. The release follows its old plan.",
 			at: inSteps(), take: refused([]step{{"1", 10}, {"1", 20}, {"50%", 50}, {"3", 80}})},
-		{name: "step deleted", meaning: "Refused while a release is under way, with what to do instead; the release goes on by its plan.",
+		{name: "step deleted", meaning: "The API server refuses the change while a release is under way, and its message names the alternative. The release follows its old plan.",
 			at: inSteps(), take: refused([]step{{"50%", 50}, {"3", 80}})},
 		{name: "steps changed before the release", meaning: "The release follows the new plan.",
 			at: []moment{idle(), initializing()}, take: func(c *cell, m moment) end {
@@ -60,7 +60,7 @@ func plans() []event {
 				c.finish("app:2", 1)
 				return healthy("app:2")
 			}},
-		{name: "pauses given a duration", meaning: "A step whose pause becomes `duration: 0` is approved by that, and the release goes on by itself.",
+		{name: "pauses given a duration", meaning: "A pause that becomes `duration: 0` approves its step, and the release goes on by itself.",
 			at: []moment{paused(1), upgrading(2), paused(3)}, take: func(c *cell, m moment) end {
 				c.free("app:2")
 				text := strings.ReplaceAll(c.col.steps(c.steps), "}", ", pause: {duration: 0}}")

@@ -13,17 +13,17 @@ import (
 	"sluice.dev/sluice/test/controlplane"
 )
 
-// podTroubles are what happens to pods.
+// podTroubles are events that happen to pods.
 func podTroubles() []event {
 	return []event{
-		{name: "pods never ready", meaning: "The step waits and says so, no traffic goes to its pods, and nothing is written meanwhile; the owner rolls back or releases a better version.",
+		{name: "pods never ready", meaning: "The step waits, and the status shows the reason. No traffic goes to its pods, and executors write nothing meanwhile. Then the owner rolls back or releases a better version.",
 			at: []moment{upgrading(1), upgrading(2)}, take: func(c *cell, m moment) end {
 				c.quiet(false)
 				c.unrouted(m)
 				c.back()
 				return canceled("app:1")
 			}},
-		{name: "pods ready late", meaning: "The step goes on when they are.",
+		{name: "pods ready late", meaning: "The step goes on when the pods are ready.",
 			at: []moment{upgrading(1), upgrading(2), finalising()}, take: func(c *cell, m moment) end {
 				c.unblock(m)
 				c.finish("app:2", 1)
@@ -41,17 +41,17 @@ func podTroubles() []event {
 				c.finish("app:2", 1)
 				return healthy("app:2")
 			}},
-		{name: "stable pods flap", meaning: "Nothing of the release depends on them: it goes on.",
+		{name: "stable pods flap", meaning: "The release does not depend on stable pods: it goes on.",
 			at: atPauses(), take: func(c *cell, m moment) end {
 				c.flap("app:1", "true")
 				c.flap("app:1", "null")
 				c.finish("app:2", 1)
 				return healthy("app:2")
 			}},
-		{name: "pods evicted", meaning: "Their workload replaces them by pods of the same version; the step stays.",
+		{name: "pods evicted", meaning: "The workload's controller replaces them with pods of the same version. The step stays.",
 			at: append(atPauses(), upgrading(1), upgrading(2), stopped()), take: func(c *cell, m moment) end {
 				before, gone := c.evict()
-				if m.sick { // pods that come are not ready, so that others may have to wait for them
+				if m.sick { // new pods are not ready, so others may have to wait for them
 					before = nil
 				}
 				c.replaced(before, gone)
@@ -69,19 +69,19 @@ func podTroubles() []event {
 				c.finish("app:2", 1)
 				return healthy("app:2")
 			}},
-		{name: "node lost", meaning: "As evicted: the pods come back on another node, of the same versions.",
+		{name: "node lost", meaning: "As for evicted pods: the controller creates them on another node, in the same versions.",
 			at: atPauses(), made: onNodesOfItsOwn, take: func(c *cell, m moment) end {
 				c.loseNode()
 				c.await("still paused", pausedAt(int32(m.step), 1))
 				c.finish("app:2", 1)
 				return healthy("app:2")
 			}},
-		{name: "node silent", meaning: "Its pods are not ready, get no traffic, and are waited for: the step goes no further, whoever approves it, and on when the node is back. They are not replaced meanwhile.",
+		{name: "node silent", meaning: "The pods of the node are not ready and get no traffic. The step waits for them, even if it is approved, and goes on when the node is back. No controller replaces them meanwhile.",
 			at: []moment{upgrading(2), paused(2)}, made: onNodesOfItsOwn, take: nodeSilent},
 	}
 }
 
-// unrouted checks that a step that is being reached has not got its traffic.
+// unrouted checks that a step without all its pods has not got its traffic.
 func (c *cell) unrouted(m moment) {
 	c.Helper()
 	traffic := 0
@@ -120,7 +120,8 @@ func (c *cell) flap(image, never string) {
 	})
 }
 
-// evict evicts every pod of the new version and one stable one. It returns how many of each version there were, and which are to go.
+// evict evicts every pod of the new version and one stable pod. It returns the number of pods of each version before,
+// and the UIDs of the evicted ones.
 func (c *cell) evict() (before map[string]int, gone map[string]bool) {
 	c.Helper()
 	client := c.kube()
@@ -142,7 +143,7 @@ func (c *cell) evict() (before map[string]int, gone map[string]bool) {
 	return before, gone
 }
 
-// replaced waits until as many pods of each version run as before, and none of those that are gone.
+// replaced waits until as many pods of each version run as before, and no evicted one.
 func (c *cell) replaced(before map[string]int, gone map[string]bool) {
 	c.Helper()
 	c.seen.await(c, fmt.Sprintf("%v without %v", before, gone), func(pods map[string][]string) bool {

@@ -19,30 +19,31 @@ import (
 	"sluice.dev/sluice/test/controlplane"
 )
 
-// limit is how far a version may be exposed at the moment: its pods, and its share of the traffic in percent.
+// limit is the highest allowed exposure of a version at the moment: its pods, and its share of the traffic in percent.
 type limit struct{ pods, weight int }
 
-// none is no limit.
+// none stands for no limit.
 const none = 1 << 20
 
-// witness sees every pod and every route of a cell, whoever makes them: the audit log does not tell what the cluster's own
-// controllers do. A version without a limit may be exposed as far as anybody likes.
+// witness watches every pod and every route of a cell, regardless of the writer. The audit log does not have the writes
+// of the cluster's own controllers. A version without a limit may have any exposure.
 type witness struct {
 	ctx    context.Context
 	pods   podWriter
 	mu     sync.Mutex
 	limits map[string]limit
 	latest string // the image of the version that is being released
-	// before is the image of the previous version, and since the resource version up to which routes are about that one. The watch may deliver them later.
+	// before is the image of the previous version. Routes up to the resource version since are about it, and the watch
+	// may deliver them later.
 	before string
 	since  int64
-	// version returns the current resource version of the API server. It is nil where nothing is routed.
+	// version returns the current resource version of the API server. It is nil in a column without routes.
 	version  func() int64
-	cures    int // how many sick pods are made ready, of those that there are; they are made so in the order in which they come
+	cures    int // the number of sick pods to make ready in all, in the order in which they come
 	cured    map[string]bool
 	seen     map[string]*unstructured.Unstructured
 	breaches []string
-	// changed is closed when a pod has changed, and made anew.
+	// changed is closed when a pod changes, and replaced by a new channel.
 	changed chan struct{}
 }
 
@@ -62,7 +63,7 @@ func virtualServices() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "networking.istio.io", Version: "v1", Resource: "virtualservices"}
 }
 
-// watched begins to watch a cell, until it ends.
+// watched starts a watch on a cell until the cell ends.
 func watched(c *cell) *witness {
 	ctx, cancel := context.WithCancel(c.Context())
 	w := &witness{ctx: ctx, pods: c.client(pods()), limits: map[string]limit{}, cured: map[string]bool{},
@@ -105,7 +106,8 @@ func watched(c *cell) *witness {
 	return w
 }
 
-// allow raises what a version may be exposed to. For a further version, it is called before the release of that one begins.
+// allow raises the limit of a version's exposure. For a further version, call it before the release of that version
+// begins.
 func (w *witness) allow(image string, l limit) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -120,7 +122,7 @@ func (w *witness) allow(image string, l limit) {
 	w.limits[image] = limit{max(had.pods, l.pods), max(had.weight, l.weight)}
 }
 
-// cure makes so many sick pods ready in all, at once and when they come.
+// cure makes n sick pods ready in all: existing ones at once, others when they come.
 func (w *witness) cure(n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -150,7 +152,7 @@ func (w *witness) pod(e watch.Event) {
 	w.seen[string(p.GetUID())] = p
 	if e.Type == watch.Deleted {
 		delete(w.seen, string(p.GetUID()))
-		delete(w.cured, string(p.GetUID())) // controllers that go by names may take one twice
+		delete(w.cured, string(p.GetUID())) // controllers that go by names may delete the same pod twice
 	}
 	w.heal(p)
 	counts := map[string]int{}
@@ -191,7 +193,7 @@ func (w *witness) breach(format string, args ...any) {
 	}
 }
 
-// await waits until the pods are as wanted. Given are the UIDs of all pods, by image, in order.
+// await waits until the pods are as wanted. The predicate gets the UIDs of all pods, by image, in order.
 func (w *witness) await(c *cell, want string, reached func(map[string][]string) bool) {
 	c.Helper()
 	for {
@@ -222,7 +224,7 @@ func (c *cell) routes(want string, reached func(int) bool) {
 	c.object(virtualServices(), "app", want, func(u *unstructured.Unstructured) bool { return u != nil && reached(weightOf(u)) })
 }
 
-// podsOf are the pods of a version that are not being deleted, by name.
+// podsOf returns the pods of a version that are not being deleted, by name.
 func (w *witness) podsOf(image string) []*unstructured.Unstructured {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -236,7 +238,7 @@ func (w *witness) podsOf(image string) []*unstructured.Unstructured {
 	return list
 }
 
-// running are their names.
+// running returns the names of these pods.
 func (w *witness) running(image string) []string {
 	var names []string
 	for _, p := range w.podsOf(image) {
@@ -245,7 +247,7 @@ func (w *witness) running(image string) []string {
 	return names
 }
 
-// ids are their UIDs: a pod of a StatefulSet that was replaced has the name of the one before it.
+// ids returns their UIDs. A replaced pod of a StatefulSet has the name of the pod before it, and another UID.
 func (w *witness) ids(image string) []string {
 	var uids []string
 	for _, p := range w.podsOf(image) {
@@ -254,7 +256,7 @@ func (w *witness) ids(image string) []string {
 	return uids
 }
 
-// imageOf is the image of a pod's first container.
+// imageOf returns the image of a pod's first container.
 func imageOf(p *unstructured.Unstructured) string { return containerImage(p, "spec", "containers") }
 
 func containerImage(u *unstructured.Unstructured, fields ...string) string {
@@ -268,8 +270,9 @@ func containerImage(u *unstructured.Unstructured, fields ...string) string {
 	return ""
 }
 
-// weightOf is the share of the canary Service on a VirtualService, or of the subset canary of a Service that both versions share, or what its
-// header says in a rule for some requests only.
+// weightOf returns the share of the new version on a VirtualService. That is the weight of the canary Service, or of
+// the subset canary of a Service that both versions share. In a rule for some requests only, it is the value of the
+// header.
 func weightOf(u *unstructured.Unstructured) int {
 	share := 0
 	rules, _, _ := unstructured.NestedSlice(u.Object, "spec", "http")
@@ -341,7 +344,7 @@ func TestARouteIsAboutTheVersionOfItsTime(t *testing.T) {
 	}
 }
 
-// matchedBy is what the header of a rule says, 100 for a rule without one: it is for all requests.
+// matchedBy returns the value of a rule's header, and 100 for a rule without one, which covers all requests.
 func matchedBy(rule map[string]any) int64 {
 	share := int64(100)
 	matches, _, _ := unstructured.NestedSlice(rule, "match")

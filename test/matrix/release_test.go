@@ -9,20 +9,20 @@ import (
 // releases are releases that no event interrupts.
 func releases() []event {
 	return []event{
-		{name: "release", meaning: "Each step gets its pods, then its traffic, and waits for its approval; after the last one the workload runs the new version everywhere.",
+		{name: "release", meaning: "Each step gets its pods, then its traffic, and waits for its approval. After the last step all pods of the workload run the new version.",
 			at: []moment{idle()}, take: func(c *cell, _ moment) end {
 				c.release("app:2")
 				c.finish("app:2", 1)
 				return healthy("app:2")
 			}},
-		{name: "release after release", meaning: "The version of a release that has ended is the stable one of the next.",
+		{name: "release after release", meaning: "The version of a completed release is the stable version of the next one.",
 			at: []moment{paused(3)}, take: func(c *cell, _ moment) end {
 				c.finish("app:2", 1)
 				c.release("app:3")
 				c.finish("app:3", 2)
 				return healthy("app:3")
 			}},
-		{name: "first deployment", meaning: "A workload that is made after its Rollout runs at once, for there is nothing older to release from; its first change is a release.",
+		{name: "first deployment", meaning: "A workload created after its Rollout runs at once, because it has no older version. Its first change is a release.",
 			at: []moment{idle()}, made: beforeItsWorkload, take: func(c *cell, _ moment) end {
 				c.runs(c.col.workloadManifest(c.replicas))
 				c.settled("app:1")
@@ -31,15 +31,15 @@ func releases() []event {
 				c.finish("app:2", 1)
 				return healthy("app:2")
 			}},
-		{name: "Rollout made for what runs", meaning: "The workload is adopted, and nothing is released.",
+		{name: "Rollout made for what runs", meaning: "The executor adopts the workload and releases nothing.",
 			at: []moment{idle()}, made: (*cell).owns, take: func(c *cell, _ moment) end {
 				c.create(api.RolloutResource(), c.col.rolloutManifest(c.steps))
 				c.adopts()
 				return end{phase: api.PhaseHealthy, image: "app:1"}
 			}},
-		{name: "Rollout made late", meaning: "A change that rolls out already when the Rollout is made is seized: pods that are new stay, no further one comes, and the release begins at step 1.",
+		{name: "Rollout made late", meaning: "A change that already rolls out when the Rollout is created is paused late. New pods stay, no more of them come, and the release begins at step 1.",
 			at: []moment{idle()}, made: (*cell).owns, take: madeLate},
-		{name: "two Rollouts on one workload", meaning: "The Rollout that came second is held with the reason Conflict and touches nothing; the first one goes on.",
+		{name: "two Rollouts on one workload", meaning: "The second Rollout is stalled with the reason Conflict and touches nothing. The first one goes on.",
 			at: append(append([]moment{idle()}, inSteps()...), finalising(), stopped()), take: func(c *cell, m moment) end {
 				c.second()
 				if m.name == stopped().name {
@@ -57,7 +57,7 @@ func releases() []event {
 				c.deleteRollout("other")
 				return healthy("app:2")
 			}},
-		{name: "first of two Rollouts deleted", meaning: "The Rollout that was held takes the workload over.",
+		{name: "first of two Rollouts deleted", meaning: "The stalled Rollout takes the workload over.",
 			at: []moment{idle()}, take: func(c *cell, m moment) end {
 				c.second()
 				c.deleteRollout("app")
@@ -68,7 +68,7 @@ func releases() []event {
 	}
 }
 
-// beforeItsWorkload makes all but the workload.
+// beforeItsWorkload creates all objects except the workload.
 func beforeItsWorkload(c *cell) {
 	c.create(services(), serviceManifest)
 	c.createRoute()
@@ -88,7 +88,7 @@ func madeLate(c *cell, _ moment) end {
 	return healthy("app:2")
 }
 
-// second makes another Rollout for the same workload, and waits until it is held.
+// second creates another Rollout for the same workload, and waits until it stalls.
 func (c *cell) second() {
 	c.Helper()
 	c.create(api.RolloutResource(), renamed(c.col.rolloutManifest(c.steps), "other"))

@@ -20,15 +20,15 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// end is how a cell must end.
+// end is the state in which a cell must end.
 type end struct {
 	// phase of the Rollout, "" when it is gone.
 	phase api.Phase
-	// image that the workload runs everywhere, "" when the workload is gone.
+	// image of all pods of the workload, "" when the workload is gone.
 	image string
-	// succeeded is what the condition Succeeded says, "" for anything.
+	// succeeded is the status of the condition Succeeded, "" for any.
 	succeeded string
-	// over tells that the cell is over, for its namespace is gone.
+	// over reports that the cell is over, because its namespace is gone.
 	over bool
 }
 
@@ -54,7 +54,7 @@ func (c *cell) rests(e end) {
 			c.Errorf("the condition Succeeded is %+v, want %s", done, e.succeeded)
 		}
 		if *kill > 0 {
-			c.quietly() // who has died before the end was recorded is followed by whoever looks next, after a resync at the latest
+			c.quietly() // if an executor died before it recorded the end, the next one does so after a resync at the latest
 		}
 		c.recorded(r.Status.Sluice.Epoch)
 	}
@@ -71,7 +71,7 @@ func (c *cell) rests(e end) {
 	c.tidy(e)
 }
 
-// tidy checks that nothing of ours is left, and that the owner's objects are as they were.
+// tidy checks that no object of Sluice is left, and that the owner's objects are as they were.
 func (c *cell) tidy(e end) {
 	c.Helper()
 	for _, kind := range append(c.owned(), schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "controllerrevisions"}) {
@@ -99,8 +99,8 @@ func (c *cell) tidy(e end) {
 	}
 }
 
-// owners is what of an object its owner decides: without template and replicas, which events change, and without the marks of
-// adoption where they belong.
+// owners returns the part of an object that its owner decides. It leaves out template and replicas, which events
+// change, and the marks of adoption on an adopted object.
 func owners(u *unstructured.Unstructured, adopted bool) map[string]any {
 	spec, _, _ := unstructured.NestedMap(u.Object, "spec")
 	delete(spec, "template")
@@ -125,7 +125,8 @@ func owners(u *unstructured.Unstructured, adopted bool) map[string]any {
 	return map[string]any{"spec": spec, "labels": labels, "annotations": annotations, "finalizers": u.GetFinalizers(), "owners": u.GetOwnerReferences()}
 }
 
-// withoutDefault removes a number that is 0, which is what stands for none, and the object around it when there is nothing else in it.
+// withoutDefault removes a number that is 0, which means the same as no number. It also removes the enclosing object if
+// that becomes empty.
 func withoutDefault(spec map[string]any, fields ...string) {
 	if n, found, err := unstructured.NestedInt64(spec, fields...); err == nil && found && n == 0 {
 		unstructured.RemoveNestedField(spec, fields...)
@@ -136,10 +137,10 @@ func withoutDefault(spec map[string]any, fields ...string) {
 	}
 }
 
-// looks is how often an executor is made to look again at what rests.
+// looks is the number of reconciliations that a cell forces at its end.
 const looks = 3
 
-// recorded waits until the history tells how a release has ended: it is written beside the runs.
+// recorded waits until the history has the end of a release. Executors write the history in parallel with their runs.
 func (c *cell) recorded(epoch int64) {
 	c.Helper()
 	if epoch == 0 {
@@ -154,7 +155,7 @@ func (c *cell) recorded(epoch int64) {
 	})
 }
 
-// quiet checks that whoever looks again writes nothing. The history of a release under way is written now and then.
+// quiet checks that executors that reconcile again write nothing. The exception is the history of a release under way.
 func (c *cell) quiet(over bool) {
 	c.Helper()
 	if c.col.style == "blueGreen" {
@@ -162,7 +163,7 @@ func (c *cell) quiet(over bool) {
 			if u == nil || u.GetAnnotations()[api.AnnotationInProgressing] == "" {
 				return true
 			}
-			if c.col.resource == deployments() { // one that has made its pods is paused, soon
+			if c.col.resource == deployments() { // the executor soon pauses a Deployment that has created its pods
 				paused, _, _ := unstructured.NestedBool(u.Object, "spec", "paused")
 				return paused
 			}
@@ -176,7 +177,7 @@ func (c *cell) quiet(over bool) {
 	defer q.Close()
 	work := c.work()
 	key := queue.Key{Cluster: c.w.Name, Namespace: c.ns, Name: "app"}
-	c.look(q, work, key) // what is under way is part of the event
+	c.look(q, work, key) // a run that is under way is part of the event
 	if c.get(api.RolloutResource(), "app") != nil {
 		c.await("its spec seen", func(r *api.Rollout) bool { return r.Status.ObservedGeneration == r.Generation })
 	}
@@ -194,7 +195,8 @@ func (c *cell) quiet(over bool) {
 	}
 }
 
-// mercy is how often executors may write once more before they come to rest: who is killed leaves something for the next one to do.
+// mercy returns how many writes executors may make before they write nothing. A killed executor leaves work for the
+// next one.
 func mercy() int {
 	if *kill > 0 {
 		return 5
@@ -202,7 +204,7 @@ func mercy() int {
 	return 0
 }
 
-// looked is what executors write while they look several times.
+// looked returns the writes of executors during several reconciliations.
 func (c *cell) looked(q *queue.Queue, work jetstream.Stream, key queue.Key, over bool) []world.Write {
 	c.Helper()
 	calm := c.w.Journal(c.ns)
@@ -218,7 +220,7 @@ func (c *cell) looked(q *queue.Queue, work jetstream.Stream, key queue.Key, over
 	})
 }
 
-// onlyShown reports whether what was written shows how far something has come, and no more: that may be seconds late.
+// onlyShown reports whether the writes only report progress in the status, which may come seconds late.
 func (c *cell) onlyShown(written []world.Write) bool {
 	c.Helper()
 	for _, w := range written {
@@ -233,7 +235,7 @@ func (c *cell) onlyShown(written []world.Write) bool {
 	return len(written) > 0
 }
 
-// changed is what a write has changed of an object, since the one before.
+// changed returns the difference that a write made, compared with the write before it.
 func (c *cell) changed(w world.Write) string {
 	c.Helper()
 	before := c.earlier(w)
@@ -243,7 +245,7 @@ func (c *cell) changed(w world.Write) string {
 	return cmp.Diff(before.Object["status"], w.Object.Object["status"]) + cmp.Diff(before.Object["spec"], w.Object.Object["spec"])
 }
 
-// earlier is the object as the write before left it, nil if there was none.
+// earlier returns the object as the write before left it, nil if there was no earlier write.
 func (c *cell) earlier(w world.Write) (before *unstructured.Unstructured) {
 	c.Helper()
 	writes, err := c.writes()
@@ -258,7 +260,7 @@ func (c *cell) earlier(w world.Write) (before *unstructured.Unstructured) {
 	return before
 }
 
-// quietly waits until executors have looked at what there is, whatever they do about it.
+// quietly waits until executors have reconciled the current state. It accepts any write of theirs.
 func (c *cell) quietly() {
 	c.Helper()
 	q, err := c.w.Connect(c.Context(), "event")
@@ -270,7 +272,7 @@ func (c *cell) quietly() {
 	c.look(q, c.work(), key)
 }
 
-// look has an executor look, and waits until it has.
+// look makes an executor reconcile, and waits until it has done so.
 func (c *cell) look(q *queue.Queue, work jetstream.Stream, key queue.Key) {
 	c.Helper()
 	if err := q.PublishHint(c.Context(), key); err != nil {
@@ -289,7 +291,8 @@ func (c *cell) work() jetstream.Stream {
 	return stream
 }
 
-// done waits until every hint is answered: an executor takes one away when it has looked and written, or has failed and set a timer.
+// done waits until every hint is answered. An executor acknowledges a hint after it has reconciled and written, or has
+// failed and set a timer.
 func (c *cell) done(work jetstream.Stream, key queue.Key) {
 	c.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -315,7 +318,7 @@ func sent(hint *jetstream.RawStreamMsg) string {
 	return fmt.Sprintf("number %d, of %s", hint.Sequence, hint.Time.Format(time.TimeOnly))
 }
 
-// consumers tells what those who take the hints have of them.
+// consumers describes the consumers of the hints and their pending messages.
 func consumers(ctx context.Context, work jetstream.Stream) (list string) {
 	infos := work.ListConsumers(ctx)
 	for info := range infos.Info() {
@@ -324,7 +327,7 @@ func consumers(ctx context.Context, work jetstream.Stream) (list string) {
 	return list
 }
 
-// lawful checks what the audit log tells of the cell.
+// lawful checks the cell against the audit log.
 func (c *cell) lawful() {
 	c.Helper()
 	writes, err := c.writes()
@@ -333,7 +336,7 @@ func (c *cell) lawful() {
 	}
 	breaches := world.Breaches(writes)
 	if c.over {
-		breaches = nil // who takes away what in a namespace that goes is not in the audit log
+		breaches = nil // the audit log does not have the deletions inside a terminating namespace
 	}
 	for _, breach := range breaches {
 		c.Errorf("law broken: %s", breach)

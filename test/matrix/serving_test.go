@@ -16,14 +16,14 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// Why cells of a release that is being finalised do not stand.
+// Reasons why cells of a release that is being finalised do not stand.
 const (
-	endsWithOldPods = "the old pods of a blue-green release go when all new ones are ready, and the release is over with them"
-	endsWithFewPods = "a release whose pods are replaced in place has ready ones at its end, and is over with those that its owner wants at least"
+	endsWithOldPods = "the old pods of a blue-green release go when all new ones are ready, and the release ends at the same time"
+	endsWithFewPods = "a release in place always has ready pods at its end, and it ends with the minimum that its owner wants"
 )
 
-// withoutStable is a release that is being finalised. The workload's controller has taken all its pods of app:1, and its new pods are not ready.
-// Pods of app:1 need two seconds to get ready.
+// withoutStable is a release that is being finalised. The workload's controller has deleted all its pods of app:1, and
+// its new pods are not ready. Pods of app:1 need two seconds to get ready.
 func withoutStable() moment {
 	return moment{name: "finalising without stable pods", epoch: 1, sick: true, reach: func(c *cell) {
 		c.mayMiss("100%")
@@ -32,7 +32,8 @@ func withoutStable() moment {
 	}}
 }
 
-// withSomeStable is a release that somebody promotes at its first step. The workload's controller has taken half of its pods of app:1.
+// withSomeStable is a release that a user promotes at its first step. The workload's controller has deleted half of its
+// pods of app:1.
 func withSomeStable() moment {
 	return moment{name: "finalising with some stable pods", epoch: 1, sick: true, reach: func(c *cell) {
 		c.mayMiss("50%")
@@ -41,7 +42,8 @@ func withSomeStable() moment {
 	}}
 }
 
-// mayMiss makes the application, with a workload whose owner lets so many of its pods be missing, and whose pods need two seconds to be ready.
+// mayMiss creates the application with a workload whose owner allows a share of unavailable pods. Its pods need two
+// seconds to be ready.
 func (c *cell) mayMiss(share string) {
 	c.Helper()
 	rolling := fmt.Sprintf("rollingUpdate: {maxUnavailable: %s}", share)
@@ -50,7 +52,7 @@ func (c *cell) mayMiss(share string) {
 		c.col.spec += fmt.Sprintf("  updateStrategy: {maxUnavailable: %s}\n", share)
 	case c.col.resource != deployments():
 		if c.col.resource.Group != "apps" && !c.col.daemon {
-			c.col.spec += "  podManagementPolicy: Parallel\n" // without it no more than one pod may be missing
+			c.col.spec += "  podManagementPolicy: Parallel\n" // by default only one pod may be unavailable
 		}
 		c.col.spec += fmt.Sprintf("  updateStrategy: {type: RollingUpdate, %s}\n", rolling)
 	case c.col.beside && share == "100%":
@@ -62,10 +64,11 @@ func (c *cell) mayMiss(share string) {
 	c.adopted()
 }
 
-// servings are events of a release that is being finalised while pods are missing. Whatever they do, the Service always has a ready endpoint.
+// servings are events of a release that is being finalised while pods are missing. In each of them, the Service always
+// has a ready endpoint.
 func servings() []event {
 	at := []moment{withoutStable(), withSomeStable()}
-	later := func(*cell) {} // the moments make the application
+	later := func(*cell) {} // the moments create the application
 	return []event{
 		{name: "rollback where all pods may be missing", meaning: "The workload's own strategy would take all new pods at once: `Recreate`, or `maxUnavailable: 100%`. The new pods stay until stable ones are ready. The Service has a ready endpoint all the time.",
 			at: atPauses(), made: func(c *cell) { c.mayMiss("100%") }, take: func(c *cell, _ moment) end {
@@ -73,13 +76,13 @@ func servings() []event {
 				c.back()
 				return canceled("app:1")
 			}},
-		{name: "rollback while pods are missing", meaning: "The same after the last approval, when the workload's own strategy has taken stable pods: the canary stays until they are ready again.",
+		{name: "rollback while pods are missing", meaning: "The same after the last approval, when the workload's controller has deleted stable pods: the canary stays until the stable pods are ready again.",
 			at: at, made: later, take: func(c *cell, _ moment) end {
 				c.serves()
 				c.back()
 				return canceled("app:1")
 			}},
-		{name: "Rollout deleted while pods are missing", meaning: "As a rollback: the pods of the canary stay until the workload's own are ready, and the Rollout as long as they do.",
+		{name: "Rollout deleted while pods are missing", meaning: "As for a rollback: the pods of the canary stay until the workload's own pods are ready. The Rollout stays until then too.",
 			at: at, made: later, take: func(c *cell, _ moment) end {
 				c.serves()
 				c.deleting(api.RolloutResource(), "app")
@@ -88,7 +91,7 @@ func servings() []event {
 				c.gone(api.RolloutResource(), "app")
 				return end{image: "app:2"}
 			}},
-		{name: "disabled while pods are missing", meaning: "As when the Rollout is deleted.",
+		{name: "disabled while pods are missing", meaning: "As for a deleted Rollout.",
 			at: at, made: later, take: func(c *cell, _ moment) end {
 				c.serves()
 				c.spec(`{"disabled":true}`)
@@ -97,7 +100,7 @@ func servings() []event {
 				c.await("Disabled", func(r *api.Rollout) bool { return r.Status.Phase == api.PhaseDisabled })
 				return end{phase: api.PhaseDisabled, image: "app:2"}
 			}},
-		{name: "newer version while pods are missing", meaning: "The newer version is held, and released when pods of the workload bear the traffic: of the version that was agreed to, or of the stable one where no pod of that is ready.",
+		{name: "newer version while pods are missing", meaning: "The newer version is held until pods of the workload bear the traffic. These are pods of the approved version, or stable pods where no pod of the approved version is ready. Then it is released.",
 			at: at, made: later, take: func(c *cell, _ moment) end {
 				c.serves()
 				c.release("app:3")
@@ -107,7 +110,8 @@ func servings() []event {
 	}
 }
 
-// serves watches the endpoints of the application's Service until the cell ends: from now on one of them is ready.
+// serves watches the endpoints of the application's Service until the cell ends. From now on, one of them must be
+// ready.
 func (c *cell) serves() {
 	c.Helper()
 	ctx, cancel := context.WithCancel(c.Context())

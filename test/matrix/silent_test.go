@@ -15,7 +15,7 @@ import (
 	"sluice.dev/sluice/test/controlplane"
 )
 
-// nodeSilent has the node of a new pod that is ready stop its heartbeat, and come back.
+// nodeSilent stops the heartbeat of the node of a ready new pod, and starts it again later.
 func nodeSilent(c *cell, m moment) end {
 	silent, before := c.nodeOfAReadyPod("app:2"), c.seen.ids("app:2")
 	wake := c.silence(silent)
@@ -61,7 +61,7 @@ func nodeOf(pod *unstructured.Unstructured) string {
 	return name
 }
 
-// condition is the status of a condition of a pod or a node.
+// condition returns the status of a condition of a pod or a node.
 func condition(u *unstructured.Unstructured, of string) string {
 	list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 	for _, item := range list {
@@ -73,12 +73,13 @@ func condition(u *unstructured.Unstructured, of string) string {
 	return ""
 }
 
-// silence has a node stop its heartbeat: whoever plays its kubelet lets it alone as long as another one holds its lease. The controller of nodes
-// would wait minutes before it says Unknown and calls the pods unready, so that this is said in its place; it does the rest. Who
-// wakes the node returns when it sends its heartbeat again and has looked after its pods.
+// silence stops the heartbeat of a node. The kwok instance that plays its kubelet leaves the node alone as long as
+// another holder has its lease. The node controller would wait minutes before it sets Unknown and marks the pods
+// unready, so the test writes both and leaves the rest to that controller. The function wake returns when the kubelet
+// sends the heartbeat again and has updated its pods.
 func (c *cell) silence(node string) (wake func()) {
 	c.Helper()
-	c.touch(nodes(), node) // the next heartbeat is due a minute after the node has changed, whoever holds its lease by then
+	c.touch(nodes(), node) // the next heartbeat is due a minute after the node has changed, regardless of the holder of its lease
 	keeper := c.holdLease(node, "nobody")
 	unknown := []byte(`{"status":{"conditions":[{"type":"Ready","status":"Unknown","reason":"NodeStatusUnknown","message":"Kubelet stopped posting node status."}]}}`)
 	c.object(nodes(), node, "to be unreachable", func(u *unstructured.Unstructured) bool {
@@ -98,7 +99,7 @@ func (c *cell) silence(node string) (wake func()) {
 	}
 }
 
-// holdLease gives the lease of a node to somebody for longer than a test lasts, and returns who held it.
+// holdLease sets the holder of a node's lease for longer than a test lasts, and returns the previous holder.
 func (c *cell) holdLease(node, holder string) (before string) {
 	c.Helper()
 	leases := c.kube().CoordinationV1().Leases(corev1.NamespaceNodeLease)
@@ -114,8 +115,8 @@ func (c *cell) holdLease(node, holder string) (before string) {
 	return *lease.Spec.HolderIdentity
 }
 
-// unreachable reports whether the controller of nodes has noticed: no pod is to come to the node. That those that are there are to leave it is
-// said to one node after the other, and not at all when too many are silent.
+// unreachable reports whether the node controller has noticed: no pod shall come to the node. It evicts the pods of one
+// node after the other, and of no node when too many are silent.
 func unreachable(node *unstructured.Unstructured) bool {
 	taints, _, _ := unstructured.NestedSlice(node.Object, "spec", "taints")
 	for _, item := range taints {
@@ -126,7 +127,7 @@ func unreachable(node *unstructured.Unstructured) bool {
 	return false
 }
 
-// unready says of the pods of a node that they are not ready, and waits until their workloads have seen it.
+// unready marks the pods of a node as not ready, and waits until their workloads have seen it.
 func (c *cell) unready(node string) {
 	c.Helper()
 	ready := map[string]int64{}
@@ -146,8 +147,9 @@ func (c *cell) unready(node string) {
 	}
 }
 
-// label sets the label that keeps a pod unready, or removes it with "null". Without it, kwok would make the pod ready again as long as it does not
-// know that it has lost the lease of the node. The witness removes the annotation of the same name, and leaves the label alone.
+// label sets the label that keeps a pod unready, or removes it with "null". Without it, kwok would make the pod ready
+// again until it knows that it has lost the lease of the node. The witness removes the annotation of the same name, and
+// leaves the label alone.
 func (c *cell) label(pod, never string) {
 	c.Helper()
 	if err := c.patch(pods(), pod, fmt.Sprintf(`{"metadata":{"labels":{%q:%s}}}`, controlplane.NeverReady, never)); err != nil {
@@ -155,7 +157,7 @@ func (c *cell) label(pod, never string) {
 	}
 }
 
-// readyElsewhere is how many pods of a version are ready on other nodes.
+// readyElsewhere returns the number of pods of a version that are ready on other nodes.
 func (c *cell) readyElsewhere(image, node string) (n int64) {
 	for _, p := range c.seen.podsOf(image) {
 		if nodeOf(p) != node && condition(p, "Ready") == "True" {
@@ -188,7 +190,8 @@ func serves(slice *unstructured.Unstructured, node string) bool {
 	return false
 }
 
-// heartbeat waits until a node is ready, whose kubelet looks at it when it has changed, and may not know yet that the lease is its own.
+// heartbeat waits until a node is ready. Its kubelet handles a changed node, but may not know yet that it holds the
+// lease.
 func (c *cell) heartbeat(node string) {
 	c.Helper()
 	tick := time.NewTicker(100 * time.Millisecond)
@@ -203,7 +206,7 @@ func (c *cell) heartbeat(node string) {
 	}
 }
 
-// podsOn are all pods of a node, also those that are being deleted.
+// podsOn returns all pods of a node, including pods that are being deleted.
 func (c *cell) podsOn(node string) []unstructured.Unstructured {
 	c.Helper()
 	list, err := c.client(pods()).List(c.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
@@ -213,7 +216,7 @@ func (c *cell) podsOn(node string) []unstructured.Unstructured {
 	return list.Items
 }
 
-// touch changes an object without a meaning.
+// touch changes a meaningless annotation of an object.
 func (c *cell) touch(kind schema.GroupVersionResource, name string) {
 	c.Helper()
 	if err := c.patch(kind, name, fmt.Sprintf(`{"metadata":{"annotations":{"example.com/touched":%q}}}`, time.Now().Format(time.RFC3339Nano))); err != nil {
@@ -221,7 +224,7 @@ func (c *cell) touch(kind schema.GroupVersionResource, name string) {
 	}
 }
 
-// patchStatus changes conditions, of which there is one of each type.
+// patchStatus changes conditions, which are merged by type.
 func (c *cell) patchStatus(kind schema.GroupVersionResource, name string, patch []byte) {
 	c.Helper()
 	_, err := c.client(kind).Patch(c.Context(), name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")

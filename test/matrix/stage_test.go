@@ -11,7 +11,7 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// stage is what kinds other than Deployments need beside the world; it is made with the first cell that does.
+// stage has the parts that kinds other than Deployments need in addition to the world. The first such cell creates it.
 var stage struct {
 	once sync.Once
 	stop func() error
@@ -36,7 +36,7 @@ func stopStage() {
 	}
 }
 
-// runs makes the workload; one of daemons has as many nodes as it wants pods.
+// runs creates the workload. For a daemon it first creates as many nodes as the cell wants pods.
 func (c *cell) runs(manifest string) {
 	c.Helper()
 	if c.col.daemon {
@@ -46,7 +46,7 @@ func (c *cell) runs(manifest string) {
 	c.create(c.col.resource, manifest)
 }
 
-// node is the label of the nodes of a cell whose workload has a pod on each.
+// node returns the label of the nodes of a cell whose workload has a pod on each.
 func (c *cell) node() string { return "event/" + c.ns }
 
 func (c *cell) spread(n int) {
@@ -56,8 +56,8 @@ func (c *cell) spread(n int) {
 	}
 }
 
-// grown is how many pods of the new version there may be when the workload is scaled, of those that there are. The controller of a
-// Deployment shares further pods out in proportion; others make them new.
+// grown returns the upper bound for pods of the new version after the workload is scaled. The controller of a
+// Deployment distributes additional pods in proportion; others create them in the new version.
 func (c *cell) grown(pods, n int) int {
 	if c.col.resource == deployments() {
 		return (pods*n + c.replicas - 1) / c.replicas

@@ -4,7 +4,7 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// unended are the moments of a release that cannot come to its end by itself before it is rolled back.
+// unended returns the moments of a release that cannot end by itself before it is rolled back.
 func unended() []moment {
 	moments := inRelease()
 	for i, m := range moments {
@@ -18,7 +18,7 @@ func unended() []moment {
 // rollbacks are returns to the stable version.
 func rollbacks() []event {
 	return []event{
-		{name: "rollback", meaning: "The workload gets its old template again: traffic leaves the new version, then its pods go, and no stable pod that is left is replaced. The condition Succeeded is False (True when no step had begun).",
+		{name: "rollback", meaning: "The owner gives the workload its old template again. Traffic leaves the new version, then its pods go. The remaining stable pods are not replaced. The condition Succeeded is False (True when no step had begun).",
 			at: unended(), take: func(c *cell, m moment) end {
 				before := c.seen.ids("app:1")
 				c.back()
@@ -32,14 +32,14 @@ func rollbacks() []event {
 				}
 				return e
 			}},
-		{name: "rollback while paused", meaning: "spec.strategy.paused does not stop a rollback.",
+		{name: "rollback while paused", meaning: "`spec.strategy.paused` does not stop a rollback.",
 			at: inSteps(), take: func(c *cell, m moment) end {
 				c.spec(`{"strategy":{"paused":true}}`)
 				c.await("to stand still", frozen)
 				c.back()
 				return canceled("app:1")
 			}},
-		{name: "rollback and release again", meaning: "The version that was rolled back is released from step 1, as any other.",
+		{name: "rollback and release again", meaning: "The version that was rolled back is released from step 1, like any other.",
 			at: atPauses(), take: func(c *cell, m moment) end {
 				c.back()
 				c.await("the rollback's end", healthyAfter(1))
@@ -51,7 +51,7 @@ func rollbacks() []event {
 	}
 }
 
-// versions are versions that come while another one is being released.
+// versions are new versions that arrive during a release of another one.
 func versions() []event {
 	next := func(c *cell, m moment) end {
 		if m.frozen {
@@ -68,25 +68,25 @@ func versions() []event {
 		return healthy("app:3")
 	}
 	return []event{
-		{name: "continuous release", meaning: "A newer version takes the place of the one under way: traffic goes back, the pods of that one go, and the newer one starts at step 1. The stable version stays what it was.",
+		{name: "continuous release", meaning: "A newer version replaces the one under way. Traffic returns to the stable version and the pods of the older one go. Then the newer one starts at step 1. The stable version stays the same.",
 			at: []moment{paused(1), paused(2), paused(3), stopped()}, take: next},
-		{name: "newer version before the first step", meaning: "The newer version is released, and the one before it never runs.",
+		{name: "newer version before the first step", meaning: "The newer version is released. The version before it never runs.",
 			at: []moment{initializing()}, take: func(c *cell, m moment) end {
 				c.release("app:3")
 				c.unblock(m)
 				c.approveUntil("app:3", 1, "the end", func(r *api.Rollout) bool { return healthyAfter(1)(r) && r.Status.Sluice.Epoch > 1 })
 				return healthy("app:3")
 			}},
-		{name: "failing version then a good one", meaning: "As a continuous release; nothing waits for pods that will never be ready.",
+		{name: "failing version then a good one", meaning: "As for a continuous release. No step waits for pods that will never be ready.",
 			at: []moment{upgrading(1), upgrading(2), finalising(), promoted()}, take: next},
-		{name: "continuous release and back", meaning: "Going back to the stable version after a newer one is a rollback.",
+		{name: "continuous release and back", meaning: "A return to the stable version after a newer one is a rollback.",
 			at: atPauses(), take: func(c *cell, _ moment) end {
 				c.release("app:3")
 				c.await("the newer version at step 1", pausedAt(1, 2))
 				c.back()
 				return canceled("app:1")
 			}},
-		{name: "version that returns", meaning: "Going back to a version that was released in part is a release of it, from step 1.",
+		{name: "version that returns", meaning: "A return to a partly released version is a release of it, from step 1.",
 			at: atPauses(), take: func(c *cell, _ moment) end {
 				c.release("app:3")
 				c.await("the newer version at step 1", pausedAt(1, 2))
@@ -94,7 +94,7 @@ func versions() []event {
 				c.finish("app:2", 3)
 				return healthy("app:2")
 			}},
-		{name: "versions in haste", meaning: "Of versions that come one upon the other, the last is released.",
+		{name: "versions in haste", meaning: "Several versions follow each other at once. The last one is released.",
 			at: []moment{idle(), paused(1), upgrading(2)}, take: func(c *cell, _ moment) end {
 				for _, image := range []string{"app:3", "app:4", "app:5", "app:6"} {
 					c.release(image)

@@ -15,16 +15,16 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// workloads are events of the workload's own life.
+// workloads are events in the life of the workload.
 func workloads() []event {
 	return []event{
-		{name: "workload deleted", meaning: "What was made for the release goes, the executor restores the routes, and the Rollout is Initial until there is a workload again.",
+		{name: "workload deleted", meaning: "The executor deletes the objects created for the release and restores the routes. The Rollout is Initial until the workload exists again.",
 			at: always(), take: func(c *cell, m moment) end {
 				c.deleteWorkload()
 				c.await("held for a workload", world.HeldFor(rollout.ReasonWorkloadMissing))
 				return end{phase: api.PhaseInitial}
 			}},
-		{name: "workload deleted and made again", meaning: "The new workload runs at once, is adopted, and its next change is a release.",
+		{name: "workload deleted and made again", meaning: "The new workload runs at once, and the executor adopts it. Its next change is a release.",
 			at: always(), take: func(c *cell, m moment) end {
 				c.deleteWorkload()
 				c.runs(c.col.workloadManifest(c.replicas))
@@ -36,14 +36,14 @@ func workloads() []event {
 				c.finish("app:3", epoch+1)
 				return healthy("app:3")
 			}},
-		{name: "workload at 0 replicas changed", meaning: "There is nothing to release from: the change is not held, and the workload runs it when it is scaled up.",
+		{name: "workload at 0 replicas changed", meaning: "The workload has no pods to release from. The change is not held, and the workload runs it when it is scaled up.",
 			at: []moment{idle()}, made: func(c *cell) { c.replicas = 0; c.adopted() }, take: func(c *cell, _ moment) end {
 				c.change("app:2", "null")
 				c.settled("app:2")
 				c.scale(replicas, "", 0)
 				return end{phase: api.PhaseHealthy, image: "app:2"}
 			}},
-		{name: "manifest applied again", meaning: "A manifest that knows nothing of the hold takes nothing of it off, and replaces no pod.",
+		{name: "manifest applied again", meaning: "The manifest has no fields of the hold. Applying it removes no part of the hold and replaces no pod.",
 			at: append(inSteps(), stopped()), take: func(c *cell, m moment) end {
 				c.reapply()
 				if m.name == stopped().name {
@@ -57,7 +57,7 @@ func workloads() []event {
 	}
 }
 
-// reapply replaces the workload by its owner's manifest of the version under way, as a GitOps tool does.
+// reapply replaces the workload with its owner's manifest of the version under way, as a GitOps tool does.
 func (c *cell) reapply() {
 	c.Helper()
 	before := fmt.Sprint(c.seen.ids("app:1"), c.seen.ids("app:2"))
@@ -99,13 +99,13 @@ func scalings() []event {
 		}
 	}
 	return []event{
-		{name: "scaled up", meaning: "A step in percent grows with the workload, a step in pods stays; both versions together are what the workload wants (where the stable pods stay beside the new ones: the stable pods). The native controller of a Deployment of both versions shares new pods out in proportion, so that a step in pods may get more; the traffic stays. What was aborted is scaled in its stable version.",
+		{name: "scaled up", meaning: "A step in percent grows with the workload; a step in pods does not. Both versions together have the replicas of the workload. (Where stable pods run in parallel with the new ones, the stable pods alone have them.) For a Deployment with both versions, the native controller distributes new pods in proportion. A step in pods may then get more pods; its traffic stays. After an abort, the stable version is scaled.",
 			at: append(inSteps(), finalising(), stopped()), take: to(8)},
-		{name: "scaled down", meaning: "The stable pods go down; in canary and blue-green style pods of the new version stay until the end, but for those of a Deployment in blue-green style, which go down in proportion. A step in place that would leave no stable pod is held until its owner accepts it.",
+		{name: "scaled down", meaning: "The number of stable pods falls. In canary and blue-green style, pods of the new version stay until the end. Only a Deployment in blue-green style scales them down in proportion. A step in place that would leave no stable pod is stalled until its owner accepts it.",
 			at: append(inSteps(), finalising(), stopped()), take: to(2)},
-		{name: "scaled by an autoscaler", meaning: "As by hand: up, then down below where it began. The autoscaler sees the workload only, not the pods of a canary beside it. In blue-green style, and where the workload gives up pods, it is taken off the workload meanwhile, and scales it after the release.",
+		{name: "scaled by an autoscaler", meaning: "As by hand: up, then down below the first number. The autoscaler sees the workload only, not the pods of a separate canary. In blue-green style, and with constant capacity, the executor removes the autoscaler from the workload. It scales the workload after the release.",
 			at: append(atPauses(), upgrading(2), finalising()), made: beforeItsRelease, take: autoscaled},
-		{name: "scaled to one pod and back", meaning: "A step in place cannot be carried out then, and is held; it goes on with the pods that come back.",
+		{name: "scaled to one pod and back", meaning: "A step in place is then impossible, and is stalled. It goes on when the pods come back.",
 			at: []moment{paused(1)}, take: func(c *cell, m moment) end {
 				c.scale(1, "app:2", m.step)
 				if !c.col.adds() {
@@ -123,7 +123,7 @@ func scalings() []event {
 				c.finish("app:2", 1)
 				return healthy("app:2")
 			}},
-		{name: "scaled to 0 and back", meaning: "At 0 the release waits for replicas; then it goes on. In partition and blue-green style the stable version comes back first, and the step is reached anew.",
+		{name: "scaled to 0 and back", meaning: "At 0 the release waits for replicas; then it goes on. In partition and blue-green style the stable version comes back first, and the workload reaches the step again.",
 			at: atPauses(), take: func(c *cell, m moment) end {
 				c.scale(0, "app:2", m.step)
 				c.seen.await(c, "no stable pods", func(pods map[string][]string) bool { return len(pods["app:1"]) == 0 })
@@ -136,13 +136,13 @@ func scalings() []event {
 	}
 }
 
-// full reports whether the step replaces the last stable pod in place although it asks for less. A step without traffic that is the last one asks
-// for all that there are.
+// full reports whether the step replaces the last stable pod in place although it asks for less. A last step without
+// traffic asks for all pods.
 func (c *cell) full(s step) bool {
 	return !c.col.adds() && s.of(c.replicas) == c.replicas && (c.col.routed || s != c.steps[len(c.steps)-1])
 }
 
-// accept has the owner accept each step that replaces all pods in place although it asks for less.
+// accept makes the owner accept each step that replaces all pods in place although it asks for less.
 func (c *cell) accept() {
 	c.Helper()
 	if c.col.adds() {
@@ -153,10 +153,10 @@ func (c *cell) accept() {
 	}
 }
 
-// scaledOutsideSteps scales a release that is being finished, or one that was aborted, of which nothing but the stable pods is left.
+// scaledOutsideSteps scales a release that is being finalised, or an aborted release that has only its stable pods.
 func scaledOutsideSteps(c *cell, m moment, n int) end {
 	if m.name == finalising().name {
-		n = min(n, 6) // a widened workload has been told 8 by now, and who asks for that asks for nothing
+		n = min(n, 6) // a workload with surge replicas has 8 by now, and asking for 8 changes nothing
 	}
 	c.scale(n, "", 0)
 	if m.name == stopped().name {
@@ -172,7 +172,8 @@ func scaledOutsideSteps(c *cell, m moment, n int) end {
 	return healthy("app:2")
 }
 
-// beforeItsRelease makes the autoscaler before the release where that takes it off the workload: one that comes later is seen seconds later.
+// beforeItsRelease creates the autoscaler before the release if the executor removes it from the workload. The executor
+// sees a later one only after seconds.
 func beforeItsRelease(c *cell) {
 	c.adopted()
 	if c.col.parks() {
@@ -180,7 +181,7 @@ func beforeItsRelease(c *cell) {
 	}
 }
 
-// autoscaled has a HorizontalPodAutoscaler move the workload up and down.
+// autoscaled has a HorizontalPodAutoscaler scale the workload up and down.
 func autoscaled(c *cell, m moment) end {
 	if c.col.parks() {
 		return autoscalerParked(c, m)
@@ -213,7 +214,8 @@ func autoscaled(c *cell, m moment) end {
 	return healthy("app:2")
 }
 
-// autoscalerParked has a HorizontalPodAutoscaler want more pods while it is taken off its workload. It gets them after the release.
+// autoscalerParked has a HorizontalPodAutoscaler want more pods while it is removed from its workload. It gets them
+// after the release.
 func autoscalerParked(c *cell, m moment) end {
 	target := func(name string) {
 		c.Helper()
@@ -243,14 +245,15 @@ func autoscalers() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers"}
 }
 
-// autoscaler makes a HorizontalPodAutoscaler that keeps the workload at so many pods. It needs no metrics to keep within its bounds.
+// autoscaler creates a HorizontalPodAutoscaler that keeps the workload at n pods. It needs no metrics to keep within
+// its bounds.
 func (c *cell) autoscaler(n int) {
 	c.Helper()
 	c.create(autoscalers(), fmt.Sprintf(`{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: app},
 		spec: {scaleTargetRef: {apiVersion: %s, kind: %s, name: app}, minReplicas: %d, maxReplicas: %d}}`, c.col.apiVersion(), c.col.kind, n, n))
 }
 
-// autoscale has it keep another number.
+// autoscale sets another number in the autoscaler.
 func (c *cell) autoscale(n int) {
 	c.Helper()
 	if err := c.patch(autoscalers(), "app", fmt.Sprintf(`{"spec":{"minReplicas":%d,"maxReplicas":%d}}`, n, n)); err != nil {
@@ -258,10 +261,11 @@ func (c *cell) autoscale(n int) {
 	}
 }
 
-// identities are events of the rollout-id, under which OpenKruise lets a change of the template through.
+// identities are events of the rollout-id. With the id of the stable version, OpenKruise does not hold a change of the
+// template.
 func identities() []event {
 	return []event{
-		{name: "rollout-id changed alone", meaning: "There is nothing new to run: at rest the Rollout notes the id and is Healthy; a release under way goes on under the new id; one that ends notes it when it has, one that was aborted when it is tried again.",
+		{name: "rollout-id changed alone", meaning: "The workload has no new version. An idle Rollout records the id and is Healthy. A release under way goes on under the new id. One that is ending records the id at its end. An aborted one records it at the retry.",
 			at: []moment{idle(), upgrading(1), paused(1), upgrading(2), paused(2), paused(3), finalising(), stopped()}, take: func(c *cell, m moment) end {
 				noted := func(r *api.Rollout) bool { return r.Status.Common().ObservedRolloutID == "second" }
 				c.identify("second")
@@ -297,7 +301,7 @@ func identities() []event {
 				c.told("under the rollout-id second of the stable version")
 				return healthy("app:3")
 			}},
-		{name: "template and rollout-id changed", meaning: "A release, known by its id.",
+		{name: "template and rollout-id changed", meaning: "The change is a release, identified by its id.",
 			at: []moment{idle()}, take: func(c *cell, _ moment) end {
 				c.releaseAs("app:2", "second")
 				c.await("step 1", pausedAt(1, 1))
@@ -314,7 +318,7 @@ func identities() []event {
 				c.finish("app:2", 1)
 				return healthy("app:2")
 			}},
-		{name: "taken back and applied again every second", meaning: "A tool applies a version again that its owner has taken back. Sluice holds the version, whatever its rollout-id, and releases it from step 1. A release that was aborted stays aborted.",
+		{name: "taken back and applied again every second", meaning: "A GitOps tool applies a version again after its owner has rolled it back. Sluice holds the version regardless of its rollout-id, and releases it from step 1. An aborted release stays aborted.",
 			at: append(atPauses(), stopped()), take: func(c *cell, m moment) end {
 				id := "second"
 				if m.step == 1 {
@@ -322,7 +326,7 @@ func identities() []event {
 				}
 				return c.appliedAgain(m, id, m.step == 3)
 			}},
-		{name: "taken back and applied again every second without an id", meaning: "The same without a rollout-id, and at the second step with a constant label in its place. The owner undoes the release as `sluice undo` does.",
+		{name: "taken back and applied again every second without an id", meaning: "The same without a rollout-id. At the second step the workload has a constant label instead. The owner rolls back as `sluice undo` does.",
 			at: []moment{paused(2), paused(3), stopped()}, take: func(c *cell, m moment) end {
 				if m.step == 2 {
 					c.labelAs("constant")
@@ -332,8 +336,8 @@ func identities() []event {
 	}
 }
 
-// appliedAgain takes app:2 back, as sluice undo does or by its manifest, while a tool applies it every second with a rollout-id, "" for none. A
-// release that was aborted is not taken back before the tool has applied it twice.
+// appliedAgain rolls app:2 back, as sluice undo does or by its manifest. A tool applies it every second with a
+// rollout-id, "" for none. An aborted release is rolled back only after the tool has applied the version twice.
 func (c *cell) appliedAgain(m moment, id string, undo bool) end {
 	c.Helper()
 	var annotations map[string]any
@@ -367,7 +371,7 @@ func (c *cell) appliedAgain(m moment, id string, undo bool) end {
 	return healthy("app:2")
 }
 
-// labelAs gives the workload a rollout-id by its label.
+// labelAs sets the rollout-id of the workload by its label.
 func (c *cell) labelAs(id string) {
 	c.Helper()
 	if err := c.patch(c.col.resource, "app", fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, api.LabelRolloutID, id)); err != nil {
@@ -376,7 +380,7 @@ func (c *cell) labelAs(id string) {
 	c.before[c.col.resource.Resource].SetLabels(map[string]string{api.LabelRolloutID: id})
 }
 
-// identify gives the workload a rollout-id.
+// identify sets the rollout-id of the workload.
 func (c *cell) identify(id string) {
 	c.Helper()
 	if err := c.patch(c.col.resource, "app", fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, api.AnnotationRolloutID, id)); err != nil {
@@ -391,7 +395,7 @@ func (c *cell) identify(id string) {
 	before.SetAnnotations(annotations)
 }
 
-// releaseAs is release of a version with a rollout-id.
+// releaseAs releases a version with a rollout-id.
 func (c *cell) releaseAs(image, id string) {
 	c.Helper()
 	c.allow(image, 1)
@@ -401,20 +405,21 @@ func (c *cell) releaseAs(image, id string) {
 	c.identify(id)
 }
 
-// templatePatch is the merge patch that gives a workload an image, and annotations, of which those that are nil go.
+// templatePatch returns the merge patch that sets an image and annotations of a workload. It removes annotations whose
+// value is nil.
 func templatePatch(image string, annotations map[string]any) string {
 	body, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"annotations": annotations},
 		"spec":     map[string]any{"template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "c", "image": image}}}}},
 	})
 	if err != nil {
-		panic(err) // there is nothing in it that JSON does not have
+		panic(err) // all values can be encoded as JSON
 	}
 	return string(body)
 }
 
-// everySecond patches the workload every second, as a GitOps tool does that applies its manifest again. The function waits until so many more
-// patches are made, and ends it.
+// everySecond patches the workload every second, as a GitOps tool does. The returned function waits for n more patches,
+// and then stops.
 func (c *cell) everySecond(patch string) (applied func(n int)) {
 	ctx, stop := context.WithCancel(c.Context())
 	c.Cleanup(stop)
