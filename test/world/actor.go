@@ -14,10 +14,11 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// Way is how a GitOps tool writes what it finds in its repository: it makes a function that writes a manifest once.
+// Way is one of the ways in which a GitOps tool writes a manifest from its repository. It returns a function that
+// writes the manifest once.
 type Way func(w *World, client dynamic.ResourceInterface, manifest *unstructured.Unstructured) (func(context.Context) error, error)
 
-// Ways are the ways that there are.
+// Ways returns all ways by name.
 func Ways() map[string]Way {
 	return map[string]Way{"client side apply": clientSide, "server side apply": serverSide, "replace": replace}
 }
@@ -40,7 +41,8 @@ func serverSide(_ *World, client dynamic.ResourceInterface, manifest *unstructur
 	}, err
 }
 
-// replace sends the version that it replaces, as kubectl does: custom resources are not replaced without.
+// replace sends the resource version that it replaces, as kubectl does. The API server replaces custom resources only
+// with one.
 func replace(_ *World, client dynamic.ResourceInterface, manifest *unstructured.Unstructured) (func(context.Context) error, error) {
 	return func(ctx context.Context) error {
 		now, err := client.Get(ctx, manifest.GetName(), metav1.GetOptions{})
@@ -54,10 +56,11 @@ func replace(_ *World, client dynamic.ResourceInterface, manifest *unstructured.
 	}, nil
 }
 
-// often is how often an actor writes. Those of a test that asks for rounds write within each moment of a step.
+// often is the interval between the writes of an actor. A test that waits for rounds gets writes in each moment of a
+// step.
 const often = time.Second
 
-// Actor writes a manifest again and again until it is stopped, as a GitOps tool does.
+// Actor writes a manifest repeatedly until it is stopped, as a GitOps tool does.
 type Actor struct {
 	Stop    func()
 	written atomic.Int64
@@ -82,7 +85,7 @@ func (w *World) Act(t testing.TB, way Way, client dynamic.ResourceInterface, man
 				return
 			case <-tick.C:
 			}
-			// A write that lost a race is made again at the next tick, as any such tool does.
+			// A write that lost a race is retried at the next tick, as any such tool does.
 			if write(ctx) == nil {
 				a.written.Add(1)
 			}
@@ -93,7 +96,7 @@ func (w *World) Act(t testing.TB, way Way, client dynamic.ResourceInterface, man
 	return a
 }
 
-// Rounds waits until the actor has written that many more times.
+// Rounds waits until the actor has written n more times.
 func (a *Actor) Rounds(t testing.TB, n int64) {
 	t.Helper()
 	ctx := Patient(t)

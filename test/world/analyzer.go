@@ -9,7 +9,8 @@ import (
 	"sluice.dev/sluice/pkg/metric"
 )
 
-// RunAnalyzer starts an analyzer that may read metrics from these hosts, as --metric-hosts has them; stop ends it and waits.
+// RunAnalyzer starts an analyzer that may read metrics from these hosts, in the syntax of --metric-hosts. The function
+// stop ends it and waits.
 func (w *World) RunAnalyzer(ctx context.Context, hosts ...string) (stop func(), err error) {
 	a, err := w.NewAnalyzer(ctx, hosts...)
 	if err != nil {
@@ -21,7 +22,7 @@ func (w *World) RunAnalyzer(ctx context.Context, hosts ...string) (stop func(), 
 	}), nil
 }
 
-// NewAnalyzer makes an analyzer without starting it. Its queue and its client of metrics are the caller's to close.
+// NewAnalyzer returns an analyzer without starting it. The caller closes its queue and its client of metrics.
 func (w *World) NewAnalyzer(ctx context.Context, hosts ...string) (*analyzer.Analyzer, error) {
 	allowed, err := metric.ParseHosts(hosts)
 	if err != nil {

@@ -14,14 +14,15 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// App is what users make to release something: a Service, a workload with the image app:1, a VirtualService and a Rollout, all of
-// one name. It is for tests of many releases, or of one again and again; those of a single story show their own manifests.
+// App has the objects that users create for a release: a Service, a workload with the image app:1, a VirtualService and
+// a Rollout. All have the same name. App is for tests with many releases. A test of a single story shows its own
+// manifests.
 type App struct {
 	Name         string
 	Replicas     int64
 	Steps        []Step
 	GraceSeconds int
-	// Kind is how the pods of a new version come; a canary Deployment runs beside the workload where none is named.
+	// Kind is the kind of the application. The empty kind is a Deployment with a canary Deployment.
 	Kind AppKind
 }
 
@@ -31,23 +32,23 @@ type AppKind string
 const (
 	// InPlace is a Deployment that replaces its own pods.
 	InPlace AppKind = "partition"
-	// Daemons is a DaemonSet that does so. It has a pod on each node, whatever Replicas says.
+	// Daemons is a DaemonSet that replaces its own pods. It has a pod on each node, regardless of Replicas.
 	Daemons AppKind = "daemonset"
-	// Ordered is a StatefulSet that does so.
+	// Ordered is a StatefulSet that replaces its own pods.
 	Ordered AppKind = "statefulset"
-	// Cloned is a CloneSet that does so, for which OpenKruise's controllers have to run.
+	// Cloned is a CloneSet that replaces its own pods. It needs the controllers of OpenKruise.
 	Cloned AppKind = "cloneset"
-	// BlueGreen is a Deployment that has both versions, whole.
+	// BlueGreen is a Deployment that runs both versions, each with all its pods.
 	BlueGreen AppKind = "blue-green"
-	// Recreated is a Deployment with a canary beside it that takes all of its own pods before it makes others.
+	// Recreated is a Deployment with a canary Deployment. It deletes all of its own pods before it creates others.
 	Recreated AppKind = "recreate"
-	// Ingressed is a canary Deployment beside the workload, which a canary Ingress leads to.
+	// Ingressed is a Deployment with a canary Deployment that a canary Ingress leads to.
 	Ingressed AppKind = "ingress"
-	// Attached is a canary Deployment beside the workload, and a DestinationRule of the Service.
+	// Attached is a Deployment with a canary Deployment, and a DestinationRule of the Service.
 	Attached AppKind = "policy"
 )
 
-// change makes the manifests those of a kind.
+// change adapts the manifests to the kind.
 func (k AppKind) change(text string) string {
 	const beside = "      enableExtraWorkloadForCanary: true\n"
 	switch k {
@@ -71,7 +72,7 @@ func (k AppKind) change(text string) string {
 	return text
 }
 
-// Resource is that of the workload.
+// Resource returns the resource of the workload.
 func (k AppKind) Resource() schema.GroupVersionResource {
 	apps := schema.GroupVersion{Group: "apps", Version: "v1"}
 	switch k {
@@ -85,17 +86,17 @@ func (k AppKind) Resource() schema.GroupVersionResource {
 	return apps.WithResource("deployments")
 }
 
-// IngressResource is that of Ingresses.
+// IngressResource returns the resource of Ingresses.
 func IngressResource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "ingresses"}
 }
 
-// DestinationRuleResource is that of DestinationRules.
+// DestinationRuleResource returns the resource of DestinationRules.
 func DestinationRuleResource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "networking.istio.io", Version: "v1", Resource: "destinationrules"}
 }
 
-// Step is one of an [App]: how many canary pods, and which percentage of the traffic.
+// Step is a step of an [App]: a number of canary pods, and a percentage of the traffic.
 type Step struct{ Replicas, Weight int64 }
 
 const (
@@ -148,7 +149,7 @@ spec:
         ` + referToVirtualService + `
 `
 
-// Create makes it in a namespace, without a wait.
+// Create creates the objects of the application in a namespace. It does not wait for them.
 func (a App) Create(ctx context.Context, client dynamic.Interface, namespace string) error {
 	var steps []string
 	for _, s := range a.Steps {

@@ -17,35 +17,36 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Write is one write to an object of a namespace, as the API server's audit log tells: a witness that knows nothing of Sluice.
-// Events, dry runs and writes by the cluster's own controllers are not in it, but for EndpointSlices, daemons that these delete and the status of
-// a DaemonSet.
+// Write is one write to an object of a namespace, as the API server's audit log reports it. The log depends on no code
+// of Sluice. It has no Events, no dry runs and no writes of the cluster's own controllers. Of these it has only
+// EndpointSlices, deletions of daemons and the status of a DaemonSet.
 type Write struct {
 	Verb, User                  string
 	Resource, Subresource, Name string
 	// Code is the HTTP status of the answer, Message the text of a refusal.
 	Code    int
 	Message string
-	// Object is what the write made of it; nil after a deletion or a refusal.
+	// Object is the object after the write; nil after a deletion or a refusal.
 	Object *unstructured.Unstructured
-	// Version orders all writes of a cluster. A deletion has that of the last write received before it.
+	// Version orders all writes of a cluster. A deletion has the version of the last write received before it.
 	Version  int64
 	Received time.Time
 }
 
-// Writes are the writes to a namespace so far, in the order in which they took effect.
+// Writes returns the writes to a namespace so far, in the order in which they took effect.
 func (w *World) Writes(namespace string) ([]Write, error) { return w.writesSince(0, namespace) }
 
-// auditSize is how much of the audit log there is: what is not in it cannot be about a namespace made later.
+// auditSize returns the current size of the audit log in bytes. Only later lines can be about a namespace created
+// later.
 func (w *World) auditSize() int64 {
 	info, err := os.Stat(w.AuditLog)
 	if err != nil {
-		return 0 // the server makes the file with the first write
+		return 0 // the server creates the file with the first write
 	}
 	return info.Size()
 }
 
-// writesSince are those of the lines that begin at an offset or after it.
+// writesSince returns the writes in lines that begin at an offset or after it.
 func (w *World) writesSince(offset int64, namespace string) ([]Write, error) {
 	file, err := os.Open(w.AuditLog)
 	if err != nil {
@@ -53,7 +54,7 @@ func (w *World) writesSince(offset int64, namespace string) ([]Write, error) {
 	}
 	defer file.Close()
 	reader := bufio.NewReaderSize(file, 1<<20)
-	if offset > 0 { // it may be inside a line that was being written
+	if offset > 0 { // the offset may be inside a line that was being written
 		if _, err := file.Seek(offset-1, io.SeekStart); err != nil {
 			return nil, fmt.Errorf("read the audit log: %w", err)
 		}
@@ -128,8 +129,8 @@ func decodeWrite(line []byte, namespace string) (w Write, ok bool, err error) {
 	return w, true, nil
 }
 
-// ordered sorts writes by when they took effect. A write that changed nothing is answered with the version that another made: an
-// executor's, which goes by the version that it read, comes before such an echo.
+// ordered sorts writes by the time at which they took effect. The answer to a write without a change has the version
+// that another write made. An executor writes with the version that it read, so its write comes before such an echo.
 func ordered(list []Write) []Write {
 	slices.SortStableFunc(list, func(a, b Write) int { return a.Received.Compare(b.Received) })
 	last := int64(0)

@@ -10,13 +10,13 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// executorUser is who an executor is for the API server.
+// executorUser is the user name of an executor for the API server.
 const executorUser = "system:serviceaccount:" + api.Namespace + ":" + api.ServiceAccountExecutor
 
-// Law tells where the writes to one namespace broke it.
+// Law returns a message for each breach by the writes to one namespace.
 type Law func([]Write) (breaches []string)
 
-// Judge makes a test fail in the end when the audit log shows that laws were broken in a namespace that the test has made itself.
+// Judge fails a test at its end if the audit log shows a breach in a namespace that the test has created itself.
 func (w *World) Judge(t testing.TB, namespace string, laws ...Law) {
 	t.Helper()
 	w.witness(t, namespace, w.auditSize(), laws...)
@@ -39,15 +39,16 @@ func (w *World) witness(t testing.TB, namespace string, offset int64, laws ...La
 	})
 }
 
-// Breaches tells which laws the writes to one namespace broke:
+// Breaches returns the breaches of these laws by the writes to one namespace:
 //
-//   - no route to a canary Service before it exists, nor after it is gone;
-//   - no executor leads a route to a canary Service before it has copied the policies that the stable Service had when the canary Service was created;
-//   - no executor deletes such a copy while a route leads to the canary Service;
-//   - no canary workload taken away while a gateway object still carries its release;
-//   - every canary created once in an epoch, unless somebody else took it away;
-//   - a held workload set free by nobody but an executor;
-//   - no executor refused for lack of permission.
+//   - No route leads to a canary Service before it exists, nor after it is gone.
+//   - No executor leads a route to a canary Service that lacks copies of policies. The policies are those that the
+//     stable Service had when the canary Service was created.
+//   - No executor deletes such a copy while a route leads to the canary Service.
+//   - No executor deletes a canary workload while a gateway object still carries its release.
+//   - Executors create each canary once in an epoch, unless another user deletes it.
+//   - Only an executor releases a held workload.
+//   - The API server refuses no executor for lack of permission.
 func Breaches(writes []Write) []string {
 	h := history{
 		canaryServices: map[string]bool{}, services: map[string]bool{}, owner: map[string]string{},
@@ -67,15 +68,17 @@ func Breaches(writes []Write) []string {
 
 // history is the state of a namespace after some of its writes.
 type history struct {
-	// canaryServices are the names of all Services that executors ever made, services those that exist.
+	// canaryServices has the names of all Services that executors have ever created, services the names of existing
+	// ones.
 	canaryServices, services map[string]bool
 	// owner is the UID of the Rollout of each canary workload.
 	owner     map[string]string
 	routes    map[string]*unstructured.Unstructured
 	workloads map[string]*unstructured.Unstructured
-	// created holds name and epoch of the canaries made.
+	// created has name and epoch of the canaries that executors have created.
 	created map[string]bool
-	// policies are those of Services, copies among them; due are those of its stable Service that each canary Service needs a copy of.
+	// policies has the policies of Services, including copies. due has, for each canary Service, the policies of its
+	// stable Service that it needs a copy of.
 	policies map[string]*unstructured.Unstructured
 	due      map[string]map[string]bool
 	breaches []string
@@ -177,7 +180,7 @@ func (h *history) deleteDeployment(w Write) {
 	}
 }
 
-// ours is the UID of the Rollout that an object was made for, "" for an object of others.
+// ours returns the UID of the Rollout for which an object was created, "" for an object of others.
 func ours(u *unstructured.Unstructured) string {
 	if u == nil {
 		return ""
@@ -195,7 +198,7 @@ func held(d *unstructured.Unstructured) bool {
 	return marked && paused(d)
 }
 
-// routesTo reports whether anything in a spec names a Service as a host.
+// routesTo reports whether any part of a spec names a Service as a host.
 func routesTo(spec any, service string) bool {
 	switch v := spec.(type) {
 	case string:

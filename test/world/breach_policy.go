@@ -10,14 +10,18 @@ import (
 	"sluice.dev/sluice/pkg/traffic"
 )
 
-// This file judges policies that are attached to Services. Requests to a canary without them may go in plain text to pods that speak TLS.
+// This file judges policies that are attached to Services. Requests to a canary without them may go in plain text to
+// pods that speak TLS.
+//
+// isPolicy reports whether an object is of a kind that releases copy.
 
 // isPolicy reports whether an object is of a kind that releases copy.
 func isPolicy(u *unstructured.Unstructured) bool {
 	return u != nil && traffic.IsPolicyKind(u.GroupVersionKind().GroupKind())
 }
 
-// takePolicy notes a policy. An executor must not delete a copy while a route leads to the canary, unless the policy is gone or the owner made one for the canary.
+// takePolicy records a policy. An executor must not delete a copy while a route leads to the canary, unless the policy
+// is gone or the owner made one for the canary.
 func (h *history) takePolicy(w Write) {
 	key := w.Resource + "/" + w.Name
 	if w.Verb != "delete" {
@@ -40,7 +44,8 @@ func (h *history) takePolicy(w Write) {
 	}
 }
 
-// makeCanaryService notes the policies that the stable Service has when an executor creates its canary Service. The release must copy them.
+// makeCanaryService records the policies that the stable Service has when an executor creates its canary Service. The
+// release must copy them.
 func (h *history) makeCanaryService(canary string) {
 	h.due[canary] = map[string]bool{}
 	for key, p := range h.policies {
@@ -50,7 +55,8 @@ func (h *history) makeCanaryService(canary string) {
 	}
 }
 
-// uncopied are the policies of a kind, "" for any, that the stable Service has had since an executor created the canary Service, and that the canary Service lacks.
+// uncopied returns policies of a kind, "" for any, that the canary Service lacks. The stable Service has had them since
+// an executor created the canary Service.
 func (h *history) uncopied(canary, kind string) (missing []string) {
 	for key := range h.due[canary] {
 		p := h.policies[key]
@@ -68,7 +74,7 @@ func (h *history) uncopied(canary, kind string) (missing []string) {
 	return missing
 }
 
-// leads judges a write by which a route begins to lead to a canary.
+// leads judges a write after which a route leads to a canary for the first time.
 func (h *history) leads(w Write, canary string, before *unstructured.Unstructured) {
 	if isPolicy(w.Object) || w.User != executorUser || before != nil && routesTo(before.Object["spec"], canary) || !routesTo(w.Object.Object["spec"], canary) {
 		return

@@ -11,7 +11,7 @@ import (
 
 const executor = "system:serviceaccount:sluice-system:sluice-executor"
 
-// wrote is an accepted write by which an object becomes what is given: a spec and, if any, pairs of annotations.
+// wrote returns an accepted write that gives an object a spec and, if any, pairs of annotations.
 func wrote(user, verb, resource, name string, spec map[string]any, annotations ...string) world.Write {
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	u.SetName(name)
@@ -26,21 +26,21 @@ func wrote(user, verb, resource, name string, spec map[string]any, annotations .
 	return world.Write{Verb: verb, User: user, Resource: resource, Name: name, Code: 200, Object: u}
 }
 
-// httpRoute is an HTTPRoute whose weights add up to 200.
+// httpRoute returns an HTTPRoute whose weights add up to 200.
 func httpRoute(weight int64) world.Write {
 	to := func(name string, weight int64) any { return map[string]any{"name": name, "weight": weight} }
 	rule := map[string]any{"backendRefs": []any{to("app", 200-2*weight), to("app-canary", 2*weight)}}
 	return wrote(executor, "update", "httproutes", "app", map[string]any{"rules": []any{rule}})
 }
 
-// canaryIngress is an Ingress of the canary Service.
+// canaryIngress returns an Ingress of the canary Service.
 func canaryIngress(weight string) world.Write {
 	paths := []any{map[string]any{"backend": map[string]any{"service": map[string]any{"name": "app-canary"}}}}
 	return wrote(executor, "create", "ingresses", "app-canary", map[string]any{"rules": []any{map[string]any{"http": map[string]any{"paths": paths}}}},
 		"nginx.ingress.kubernetes.io/canary-weight", weight)
 }
 
-// policyWrite is a write of a DestinationRule for a host.
+// policyWrite returns a write of a DestinationRule for a host.
 func policyWrite(user, verb, name, host string) world.Write {
 	w := wrote(user, verb, "destinationrules", name, map[string]any{"host": host})
 	w.Object.SetAPIVersion("networking.istio.io/v1")

@@ -13,21 +13,25 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// Overexposed tells where the writes to one namespace exposed a new version further than was approved:
+// Overexposed returns a message for each write to one namespace that exposed a new version further than was approved.
+// The laws are:
 //
-//   - the committed step passes a step only after somebody approved that one, jumped beyond it or had all of them skipped, or when the
-//     step's pause has a duration, its metrics decide, or it is the last one and has all pods; nor does a release end as a success before;
-//   - no canary Deployment has more pods than the furthest step committed in its release;
-//   - no workload is let bring in more new pods than that either, be it by its partition, its budget, its surge, its room or by deleting
-//     pods; that many may run the new version already, of a change that came before its Rollout;
-//   - no step that asks for less than all pods and all requests has a workload replace all of its pods, unless it says allowFullStep;
-//   - no route sends more of the traffic to a canary Service, or to the subset canary of a Service that both versions share, than the committed
-//     step, or than all of it at the end of a blue-green release, but for requests that match what the step names;
-//   - while no release has been committed, none of that is there at all, and no held change is let go but for a Rollout that is disabled or
-//     deleted, or for a workload that has its old template again.
+//   - The committed step passes a step if a user approved it, jumped beyond it or skipped all steps. It also passes a
+//     step whose pause has a duration, whose metrics decide, or that is the last one and has all pods. Before that, no
+//     release ends as a success.
+//   - No canary Deployment has more pods than the furthest step committed in its release.
+//   - No workload may bring in more new pods than that either. It could by its partition, its budget, its surge, its
+//     free room or by deletions of pods. Pods of a change that came before its Rollout may run the new version already.
+//   - No step that asks for less than all pods and all requests has a workload replace all of its pods, unless it says
+//     allowFullStep.
+//   - No route sends more of the traffic than the committed step to a canary Service, or to the subset canary of a
+//     shared Service. All of it is allowed at the end of a blue-green release. Requests that match the step's rules do
+//     not count.
+//   - While no release has been committed, there is no exposure at all. Executors release a held change only for a
+//     disabled or deleted Rollout, or for a workload that has its old template again.
 //
-// It sees writes of executors and users, and how many nodes a DaemonSet is for; what else the cluster's own controllers make of them is not in
-// the audit log.
+// Overexposed sees the writes of executors and users, and the number of nodes of a DaemonSet. The audit log does not
+// have the resulting writes of the cluster's own controllers.
 func Overexposed(writes []Write) []string {
 	e := exposure{rollouts: map[string]*committed{}, replicas: map[string]int32{}, canaries: map[string]int32{}, doubted: map[string]bool{}, unanswered: map[string]int64{}}
 	for _, w := range writes {
@@ -49,12 +53,13 @@ func Overexposed(writes []Write) []string {
 	return e.breaches
 }
 
-// waits reports whether a write came after one of the same object that is not judged yet.
+// waits reports whether an earlier write of the same object is not judged yet.
 func (e *exposure) waits(w Write) bool {
 	return slices.ContainsFunc(e.later, func(before Write) bool { return before.Resource == w.Resource && before.Name == w.Name })
 }
 
-// settle judges what was written while nobody knew whether a step had been committed, by the next commit, which tells.
+// settle judges the writes made while it was unknown whether a step had been committed. The next commit shows whether
+// it was.
 func (e *exposure) settle(rollout string) {
 	delete(e.doubted, rollout)
 	if len(e.doubted) > 0 {
@@ -112,48 +117,53 @@ func (e *exposure) takeDeletion(w Write) {
 
 type exposure struct {
 	rollouts map[string]*committed
-	// replicas are those of the workloads, by name; the most there were or may have been, for a canary is not scaled down with its workload.
+	// replicas has the greatest possible number of replicas of each workload, by name, because a canary is not scaled
+	// down with its workload.
 	replicas map[string]int32
-	// canaries are the replicas of the canary Deployments, by name, as they were written last.
+	// canaries has the replicas in the last write of each canary Deployment, by name.
 	canaries map[string]int32
-	// doubted are the Rollouts whose last commit was never answered, so that it was made or not; later is what was written since then.
+	// doubted has the Rollouts whose last commit was never answered, so that it may or may not have been made. later
+	// has the writes since then.
 	doubted map[string]bool
 	later   []Write
-	// unanswered counts, by resource and name, the writes of executors that the API server did not answer, since the last one that it answered. The next
-	// write of the object shows whether it carried them out.
+	// unanswered counts, by resource and name, the writes of executors that the API server did not answer, since the
+	// last answered one. The next write of the object shows whether the API server carried them out.
 	unanswered map[string]int64
 	breaches   []string
 }
 
-// committed is what is known of one Rollout.
+// committed is the known state of one Rollout.
 type committed struct {
 	spec  rollout.Spec
 	known bool
-	// deleting is set when somebody has deleted it, which waits for the executor to let go.
+	// deleting is set after a user has deleted the Rollout. The deletion waits until the executor has released the
+	// workload.
 	deleting bool
 	last     api.RolloutStatus
 	epoch    int64
 	step     int32
 	state    rollout.State
-	// stirred is set when it did not rest all the while that a commit was in doubt, so that what was written meanwhile may be of a release.
+	// stirred is set if a release was under way at some time while a commit was in doubt. Then the writes in that time
+	// may be part of a release.
 	stirred bool
-	// furthest are the steps committed in this release; passable those that somebody let it pass.
+	// furthest has the steps committed in this release, passable the steps that a user let it pass.
 	furthest []stage
 	passable map[int32]bool
-	// deleted are the pods of a DaemonSet that made room for new ones in this release; so many more may as its controller has deleted, new
-	// ones perhaps, for their nodes were no longer for them.
+	// deleted has the pods of a DaemonSet that executors deleted to make room for new ones in this release. misfits
+	// counts the pods that its controller deleted because their nodes no longer matched. Their successors may be new.
 	deleted map[string]bool
 	misfits int32
-	// lever is what the last write to the workload left; free is the template that it had when nobody held it.
+	// lever is the state of the workload after its last write, free the template of its last state without a hold.
 	lever lever
 	free  any
-	// agreed are the hashes of versions that a release has got to all pods, or is about to, which a later one may hold.
+	// agreed has the hashes of versions that a release has brought to all pods, or is about to. A later release may
+	// hold them.
 	agreed map[string]bool
-	// beyond is set when somebody had all that is left skipped.
+	// beyond is set if a user had all remaining steps skipped.
 	beyond bool
 }
 
-// rests reports whether no release of a workload is under way, by whichever Rollout, so that nobody has approved anything.
+// rests reports whether no Rollout has a release of the workload under way, so that no step is approved.
 func (e *exposure) rests(c *committed) bool {
 	for _, other := range e.rollouts {
 		if other.spec.Workload == c.spec.Workload && (other.stirred || other.state.Releasing()) {
@@ -191,17 +201,17 @@ func (e *exposure) takeRollout(w Write) {
 	c.last = r.Status
 	c.deleting = w.Verb != "create" && (c.deleting || r.DeletionTimestamp != nil)
 	if r.DeletionTimestamp != nil && len(r.Finalizers) == 0 {
-		delete(e.rollouts, w.Name) // nothing keeps it; another one may come by its name
+		delete(e.rollouts, w.Name) // the Rollout has no finalizer left, and another one may get its name
 	}
 }
 
-// told notes what somebody approves, where somebody jumps to, and what somebody commands.
+// told records approvals, jumps and commands of users.
 func (c *committed) told(s api.RolloutStatus) {
 	before, after := commonOf(c.last), commonOf(s)
 	if before.CurrentStepState == api.StepPaused && after.CurrentStepState == api.StepReady {
 		c.passable[after.CurrentStepIndex] = true
 	}
-	// Beyond the last step, or outside of a step, it is taken back.
+	// A jump beyond the last step, or outside a step, is reset.
 	if next := after.NextStepIndex; next != before.NextStepIndex && c.state.InStep() && int(next) <= len(c.spec.Steps) {
 		for n := int32(1); n < next; n++ {
 			c.passable[n] = true
@@ -228,7 +238,7 @@ func commonOf(s api.RolloutStatus) api.CommonStatus {
 	return api.CommonStatus{}
 }
 
-// commits judges what an executor committed.
+// commits judges a commit of an executor.
 func (e *exposure) commits(w Write, c *committed, s api.RolloutStatus) {
 	m := s.Sluice
 	if len(e.doubted) > 0 && (c.state.Releasing() || rollout.State(m.State).Releasing() || m.Epoch != c.epoch) {
@@ -284,7 +294,7 @@ func (e *exposure) takeDeployment(w Write) {
 	replicas, _ := whole(w.Object.Object, "spec", "replicas")
 	stable, canary := w.Object.GetLabels()[api.LabelCanaryDeployment]
 	if !canary {
-		// Of a workload that gives up pods the owner's number is in an annotation.
+		// If the workload is scaled down, an annotation has the owner's number.
 		own, _ := strconv.ParseInt(w.Object.GetAnnotations()[api.AnnotationOriginalPrefix+"replicas"], 10, 32)
 		e.replicas[w.Name] = max(e.replicas[w.Name], int32(replicas), int32(own))
 		return
@@ -306,7 +316,7 @@ func (e *exposure) takeDeployment(w Write) {
 	}
 }
 
-// takeAutoscaler notes how far a workload may be scaled by what is not in the audit log.
+// takeAutoscaler records how far an autoscaler may scale a workload. The audit log does not have these writes.
 func (e *exposure) takeAutoscaler(w Write) {
 	target, _, _ := unstructured.NestedString(w.Object.Object, "spec", "scaleTargetRef", "name")
 	target = strings.TrimSuffix(target, "-DisableByRollout")
@@ -314,7 +324,7 @@ func (e *exposure) takeAutoscaler(w Write) {
 	e.replicas[target] = max(e.replicas[target], int32(most))
 }
 
-// whole is a number of an object as the audit log has it, where all numbers are floats.
+// whole returns an integer of an object from the audit log, which has all numbers as floats.
 func whole(object map[string]any, fields ...string) (n int64, ok bool) {
 	value, _, _ := unstructured.NestedFieldNoCopy(object, fields...)
 	switch v := value.(type) {

@@ -12,8 +12,10 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// This file judges what executors write to workloads that bring in their new pods themselves. What their controllers make of it follows
-// from it, but for pods that came before the release.
+// This file judges the writes of executors to workloads that bring in their new pods themselves. The writes of their
+// controllers follow from these, except for pods that came before the release.
+//
+// stage is a step that a release has come to.
 
 // stage is a step that a release has come to.
 type stage struct {
@@ -34,12 +36,13 @@ func (s stage) asksAll() bool {
 	return s.Replicas.Percent || s.last
 }
 
-// accepts reports whether the owner lets a step replace all pods that asks for less.
+// accepts reports whether the owner lets a step replace all pods although it asks for less.
 func (c *committed) accepts(s stage) bool {
 	return slices.ContainsFunc(c.spec.Steps, func(of rollout.Step) bool { return of.AllowFull && of.Replicas == s.Replicas })
 }
 
-// most is how many pods the furthest step committed in this release is about. A share of less than all leaves one of those that it replaces.
+// most returns the number of new pods of the furthest step committed in this release. A share of less than all leaves
+// at least one old pod.
 func (c *committed) most(replicas int32) int32 {
 	most := int32(0)
 	for _, s := range c.furthest {
@@ -53,14 +56,14 @@ func (c *committed) most(replicas int32) int32 {
 	return most
 }
 
-// exposes reports whether a release is in a step, of a version that is new: what goes back is exposed already.
+// exposes reports whether a release is in a step that exposes a new version. A rollback in batches exposes none.
 func (c *committed) exposes() bool {
 	m := c.last.Sluice
 	return c.known && len(c.furthest) > 0 && (c.state.InStep() || c.state == rollout.StateInitializing) && m != nil && m.RollbackReplicas == 0
 }
 
-// takeLever judges a write to a workload, whatever else it is about: a step that it leaves free is as good as passed. No user's write lets a
-// held one go further, nor does an executor's as long as no release has been committed.
+// takeLever judges every write to a workload. A step that the write leaves open to the controller counts as passed. No
+// user's write lets a held workload go further. Before a release is committed, no executor's write does.
 func (e *exposure) takeLever(w Write) {
 	for name, c := range e.rollouts {
 		ref := c.spec.Workload
@@ -71,12 +74,12 @@ func (e *exposure) takeLever(w Write) {
 		e.replicas[w.Name] = max(e.replicas[w.Name], l.replicas)
 		before := c.lever
 		if l.at = w.Version; l.at < before.at {
-			continue // it was held back until it was clear what had been committed, and a user has written since
+			continue // this write waited until the commit was known, and a user has written since
 		}
 		c.lever = l
 		user := w.User
 		if n := e.unanswered[w.Resource+"/"+w.Name]; n > 0 && l.generation <= before.generation+n {
-			user = executorUser // this write has changed nothing of the spec: the generation rises with each change
+			user = executorUser // this write has not changed the spec, because each change raises the generation
 		}
 		if further := before.held && l.of == before.of && l.replicas == before.replicas && l.pods > before.pods; further {
 			if user != executorUser || e.rests(c) && !c.mayLetGo(w.Object) {
@@ -88,10 +91,10 @@ func (e *exposure) takeLever(w Write) {
 			c.free = template(w.Object)
 		}
 		if user != executorUser || goesBack || !c.exposes() || c.last.Sluice.WorkloadUID != w.Object.GetUID() {
-			continue // the release was about one that was deleted
+			continue // the release was about a deleted workload
 		}
 		most := max(c.most(l.replicas), l.updated)
-		if before.held && l.of == before.of && l.replicas == before.replicas { // what a user has scaled in proportion stays
+		if before.held && l.of == before.of && l.replicas == before.replicas { // a user has scaled in proportion, which is allowed
 			most = max(most, before.pods)
 		}
 		if l.pods > most {
@@ -103,7 +106,8 @@ func (e *exposure) takeLever(w Write) {
 	}
 }
 
-// mayLetGo reports whether a held workload is not to be released: by its owner's will, or because nothing of it is new.
+// mayLetGo reports whether a held workload may be released without a release: its owner wants it, or its template is
+// not new.
 func (c *committed) mayLetGo(u *unstructured.Unstructured) bool {
 	return c.spec.Disabled || c.deleting || reflect.DeepEqual(c.free, template(u))
 }
@@ -115,12 +119,12 @@ func template(u *unstructured.Unstructured) any {
 
 const daemonController = "system:serviceaccount:kube-system:daemon-set-controller"
 
-// takeNodes notes how many pods a DaemonSet is to have, as its controller tells in its status when nodes join.
+// takeNodes records the number of pods that a DaemonSet wants. Its controller writes it to the status when nodes join.
 func (e *exposure) takeNodes(w Write) {
 	e.replicas[w.Name] = max(e.replicas[w.Name], number(w.Object, 0, "status", "desiredNumberScheduled"))
 }
 
-// takePod counts the pods of a DaemonSet that are deleted so that new ones come.
+// takePod counts the pods of a DaemonSet that are deleted to bring in new ones.
 func (e *exposure) takePod(w Write) {
 	for name, c := range e.rollouts {
 		ref := c.spec.Workload
@@ -148,7 +152,8 @@ func (e *exposure) takePod(w Write) {
 	}
 }
 
-// takeSet judges the ReplicaSet of a version that is neither the stable one nor agreed to, which only an approved step may give pods.
+// takeSet judges the ReplicaSet of a version that is neither stable nor agreed to. Only an approved step may give it
+// pods.
 func (e *exposure) takeSet(w Write) {
 	replicas, _ := whole(w.Object.Object, "spec", "replicas")
 	for name, c := range e.rollouts {
@@ -164,8 +169,8 @@ func (e *exposure) takeSet(w Write) {
 	}
 }
 
-// lever is how far a workload lets its controller go: to so many pods of its new version. Some may run it already. A held one is marked as
-// in a release.
+// lever says how many pods of its new version a workload lets its controller run. Some may run it already. A held
+// workload has the mark of a release.
 type lever struct {
 	replicas, updated, pods int32
 	held                    bool
@@ -187,7 +192,7 @@ func leverOf(spec rollout.Spec, u *unstructured.Unstructured) lever {
 	l.held = marked
 	switch {
 	case spec.Workload.Kind != "Deployment":
-		l.pods = told - kept(u, told) // an owner, too, may have some kept
+		l.pods = told - kept(u, told) // an owner may keep pods at the old version, too
 	case marked:
 		l.pods = rolls(spec.Style, u, told)
 	default:
@@ -196,7 +201,8 @@ func leverOf(spec rollout.Spec, u *unstructured.Unstructured) lever {
 	return l
 }
 
-// rolls is how many pods of its new version a held Deployment may make. A paused one makes none but of a surge, and that in proportion.
+// rolls returns how many pods of its new version a held Deployment may create. A paused one creates only surge pods, in
+// proportion.
 func rolls(style rollout.Style, u *unstructured.Unstructured, replicas int32) int32 {
 	_, parked := u.GetAnnotations()[api.AnnotationOriginalPrefix+"maxSurge"]
 	strategy, _, _ := unstructured.NestedMap(u.Object, "spec", "strategy", "rollingUpdate")
@@ -215,7 +221,7 @@ func rolls(style rollout.Style, u *unstructured.Unstructured, replicas int32) in
 	return 0
 }
 
-// kept is how many pods the controller of a workload that is no Deployment leaves as they are.
+// kept returns how many pods the controller of a kind other than Deployment leaves unchanged.
 func kept(u *unstructured.Unstructured, replicas int32) int32 {
 	strategy, _, _ := unstructured.NestedMap(u.Object, "spec", "updateStrategy")
 	if strategy["type"] == "OnDelete" {
@@ -229,7 +235,7 @@ func kept(u *unstructured.Unstructured, replicas int32) int32 {
 	return min(replicas, pods(n, replicas))
 }
 
-// pods is an amount of so many pods, rounded up, which may be more than all.
+// pods returns an amount of a number of pods, rounded up. It may be more than all.
 func pods(a rollout.Amount, replicas int32) int32 {
 	if a.Percent {
 		return (a.Value*replicas + 99) / 100
@@ -237,7 +243,7 @@ func pods(a rollout.Amount, replicas int32) int32 {
 	return a.Value
 }
 
-// amount reads what may be a number or a percentage.
+// amount reads a number or a percentage.
 func amount(value any) (a rollout.Amount, ok bool) {
 	switch v := value.(type) {
 	case int64:

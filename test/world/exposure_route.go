@@ -22,7 +22,7 @@ func (e *exposure) takeRoute(w Write) {
 		if !c.known || c.step == 0 && !rests || int(c.step) > len(c.spec.Steps) {
 			continue
 		}
-		var step rollout.Step // of none while there is no release
+		var step rollout.Step // the zero step while there is no release
 		if !rests {
 			step = c.spec.Steps[c.step-1]
 		}
@@ -45,10 +45,10 @@ func (e *exposure) takeRoute(w Write) {
 	}
 }
 
-// subset is by what the built-in script tells the new version apart in a Service that both versions share.
+// subset is the name that the built-in script gives the new version in a shared Service.
 const subset = "canary"
 
-// canaryOf is what a route sends the traffic of the new version to.
+// canaryOf returns the destination of the traffic for the new version.
 func canaryOf(r rollout.Routing) string {
 	if r.SeparateService() {
 		return r.CanaryService
@@ -67,7 +67,8 @@ func routes(resource string) bool {
 	return resource == "virtualservices" || resource == "httproutes" || resource == "ingresses"
 }
 
-// share is the greatest share, in percent, that a gateway object gives the new version of requests that match nothing that a step names.
+// share returns the greatest share, in percent, of the new version in a gateway object. It leaves out requests that
+// match a rule of the step.
 func share(w Write, routing rollout.Routing, named []api.HTTPRouteMatch) int64 {
 	switch w.Resource {
 	case "httproutes":
@@ -78,7 +79,8 @@ func share(w Write, routing rollout.Routing, named []api.HTTPRouteMatch) int64 {
 	return shareOfVirtualService(w.Object, routing, named)
 }
 
-// shareOfHTTPRoute leaves out rules that lead to the new version alone when the step names matches: an executor adds such rules for them.
+// shareOfHTTPRoute leaves out rules that lead only to the new version if the step names matches: an executor adds such
+// rules for them.
 func shareOfHTTPRoute(route *unstructured.Unstructured, canary string, named []api.HTTPRouteMatch) int64 {
 	most := int64(0)
 	rules, _, _ := unstructured.NestedSlice(route.Object, "spec", "rules")
@@ -122,7 +124,7 @@ func shareOfIngress(ingress *unstructured.Unstructured, canary string) int64 {
 	return 0
 }
 
-// shareOfVirtualService takes a weight for a share, because the weights of a rule add up to 100.
+// shareOfVirtualService takes a weight as a share, because the weights of a rule add up to 100.
 func shareOfVirtualService(route *unstructured.Unstructured, routing rollout.Routing, named []api.HTTPRouteMatch) int64 {
 	most := int64(0)
 	rules, _, _ := unstructured.NestedSlice(route.Object, "spec", "http")
@@ -149,7 +151,7 @@ func shareOfVirtualService(route *unstructured.Unstructured, routing rollout.Rou
 	return most
 }
 
-// narrowed reports whether a rule is for requests only that match one of those that a step names.
+// narrowed reports whether a rule is only for requests that match one of the step's rules.
 func narrowed(rule map[string]any, named []api.HTTPRouteMatch) bool {
 	matches, _ := rule["match"].([]any)
 	for _, match := range matches {
@@ -161,7 +163,7 @@ func narrowed(rule map[string]any, named []api.HTTPRouteMatch) bool {
 	return len(matches) > 0
 }
 
-// asks reports whether a match asks for all that another one names.
+// asks reports whether a match includes all conditions of another one.
 func asks(match map[string]any, named api.HTTPRouteMatch) bool {
 	has := func(fields ...string) bool {
 		_, found, _ := unstructured.NestedFieldNoCopy(match, fields...)

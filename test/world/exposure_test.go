@@ -24,7 +24,7 @@ const (
 	advancedStyle  = `{apiVersion: apps.kruise.io/v1alpha1, kind: DaemonSet, name: app}, strategy: {canary: {`
 )
 
-// exposed is a Rollout of three steps, for a workload and in a style, whose status is what is given, in flow style.
+// exposed returns a Rollout of three steps for a workload, with a style and a status in flow style.
 func exposed(t *testing.T, style, user, status string) world.Write {
 	t.Helper()
 	u := &unstructured.Unstructured{}
@@ -36,7 +36,7 @@ func exposed(t *testing.T, style, user, status string) world.Write {
 	return world.Write{Verb: "update", User: user, Resource: "rollouts", Subresource: "status", Name: "app", Code: 200, Object: u}
 }
 
-// judged compares what is told of writes: a part of it, or nothing at all where none is wanted.
+// judged compares the breaches of writes with a wanted part. Without one, it wants no breach.
 func judged(t *testing.T, writes []world.Write, want string) {
 	t.Helper()
 	got := strings.Join(world.Overexposed(writes), "\n")
@@ -119,7 +119,7 @@ func TestExposureAboveTheApprovedStepIsToldAndLawfulExposureIsNot(t *testing.T) 
 
 const daemonController = "system:serviceaccount:kube-system:daemon-set-controller"
 
-// nearlyAll makes the second step of a Rollout one of 99% of the pods.
+// nearlyAll changes the second step of a Rollout to 99% of the pods.
 func nearlyAll(t *testing.T, w world.Write) {
 	t.Helper()
 	style := "canary"
@@ -133,7 +133,7 @@ func nearlyAll(t *testing.T, w world.Write) {
 	}
 }
 
-// object is a write of an executor to the object app; a patch, but for a deletion.
+// object returns a write of an executor to the object app: a patch, or a deletion.
 func object(t *testing.T, resource, text string) world.Write {
 	t.Helper()
 	u := &unstructured.Unstructured{}
@@ -175,7 +175,7 @@ func TestTrafficOfASubsetOfASharedServiceIsJudgedAsThatOfACanaryService(t *testi
 	}
 }
 
-// Nobody has approved anything of a change as long as no release of it is committed.
+// No user has approved any part of a change before a release of it is committed.
 func TestAChangeIsNotLetGoBeforeItsReleaseIsCommitted(t *testing.T) {
 	t.Parallel()
 	rollout := func(status string) world.Write {
@@ -239,7 +239,7 @@ func TestALeverBeyondTheApprovedStepIsToldAndALawfulOneIsNot(t *testing.T) {
 		half      = "step 2, which is of half of the pods"
 		nearly    = "step 2, made one of nearly all of them"
 	)
-	// told is a workload with annotations, a spec and a status, all in flow style.
+	// told returns a workload with annotations, a spec and a status, all in flow style.
 	told := func(annotations, spec, status string) string {
 		return fmt.Sprintf(`{metadata: {annotations: {%s}}, spec: {%s}, status: {%s}}`, annotations, spec, status)
 	}
@@ -277,7 +277,7 @@ func TestALeverBeyondTheApprovedStepIsToldAndALawfulOneIsNot(t *testing.T) {
 	route := func(header string) world.Write {
 		return object(t, "virtualservices", fmt.Sprintf(`{spec: {http: [{match: [{headers: {%s: {exact: "yes"}}}], route: [{destination: {host: app-canary}}]}]}}`, header))
 	}
-	// tampered is a workload that its owner, too, has written.
+	// tampered returns writes of a workload by an executor and by its owner.
 	tampered := func(resource, before, after string) []world.Write {
 		theirs := object(t, resource, after)
 		theirs.User = "alice"
@@ -286,14 +286,15 @@ func TestALeverBeyondTheApprovedStepIsToldAndALawfulOneIsNot(t *testing.T) {
 	generation := func(n int, value string) string {
 		return fmt.Sprintf(`{metadata: {generation: %d, annotations: {%s}}, spec: {%s}}`, n, held, fmt.Sprintf(ordinals, value))
 	}
-	// unshown is a StatefulSet that its owner applies again unchanged, after an executor has written it and got no answer.
+	// unshown returns writes of a StatefulSet: an executor gets no answer, then the owner applies it again unchanged.
 	unshown := func(before, after string) []world.Write {
 		lost := object(t, "statefulsets", after)
 		lost.Code, lost.Object = 504, nil
 		all := tampered("statefulsets", before, after)
 		return []world.Write{all[0], lost, all[1]}
 	}
-	// letGo is three writes to a CloneSet: it runs version old, a user asks for version new, and an executor lets the version given go whole.
+	// letGo returns three writes to a CloneSet: it runs version old, a user wants version new, and an executor releases
+	// the given version without limit.
 	letGo := func(version string) []world.Write {
 		const spec = "replicas: 4, template: {version: %s}, updateStrategy: {partition: %s}"
 		before, asked := object(t, "clonesets", told("", fmt.Sprintf(spec, "old", "0"), "")), object(t, "clonesets", told(held, fmt.Sprintf(spec, "new", "100%"), ""))
@@ -303,7 +304,7 @@ func TestALeverBeyondTheApprovedStepIsToldAndALawfulOneIsNot(t *testing.T) {
 	one := func(resource, text string) []world.Write { return []world.Write{object(t, resource, text)} }
 	for name, c := range map[string]struct {
 		style string
-		// state is that of step 1, which is of one pod; StepUpgrade where none is given.
+		// state is the state of step 1, which has one pod; StepUpgrade by default.
 		state  string
 		writes []world.Write
 		want   string

@@ -13,7 +13,7 @@ import (
 	"sluice.dev/sluice/test/natsdir"
 )
 
-// ForTest is a world with a watcher and an executor running, for one test.
+// ForTest returns a world for one test, with a running watcher and executor.
 func ForTest(t testing.TB, o Options) *World {
 	t.Helper()
 	w := Bare(t, o)
@@ -22,7 +22,7 @@ func ForTest(t testing.TB, o Options) *World {
 	return w
 }
 
-// Bare is a world in which nothing of Sluice runs yet, for one test.
+// Bare returns a world for one test, in which no component of Sluice runs yet.
 func Bare(t testing.TB, o Options) *World {
 	t.Helper()
 	if testing.Short() {
@@ -45,7 +45,7 @@ func Bare(t testing.TB, o Options) *World {
 	return w
 }
 
-// Begin has a part run until the test has ended.
+// Begin runs a component until the test has ended.
 func (w *World) Begin(t testing.TB, part func(context.Context) (stop func(), err error)) {
 	t.Helper()
 	stop, err := part(context.WithoutCancel(t.Context()))
@@ -58,7 +58,8 @@ func (w *World) Begin(t testing.TB, part func(context.Context) (stop func(), err
 // Executor runs an executor with the built-in scripts, for [World.Begin].
 func (w *World) Executor(ctx context.Context) (stop func(), err error) { return w.RunExecutor(ctx, "") }
 
-// BeginTorment torments executors until calm is called, or the test ends, and says what they have suffered.
+// BeginTorment torments executors until the caller calls calm, or the test ends. The function calm returns the numbers
+// of kills and freezes.
 func (p Program) BeginTorment(t testing.TB, pause time.Duration) (calm func() Torment) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -79,7 +80,8 @@ func (p Program) BeginTorment(t testing.TB, pause time.Duration) (calm func() To
 	return calm
 }
 
-// JetStream is the JetStream of the world's NATS, for what the parts of Sluice do not show. Its connection is closed when the test ends.
+// JetStream returns the JetStream of the world's NATS, for data that the components of Sluice do not show. Its
+// connection is closed when the test ends.
 func (w *World) JetStream(t testing.TB) jetstream.JetStream {
 	t.Helper()
 	conn, err := nats.Connect(w.NATS.URL(), nats.UserInfo(w.NATS.User(), w.NATS.Password()))

@@ -5,9 +5,10 @@ import (
 	"time"
 )
 
-// Journal begins to keep what is written to a namespace; what it returns reads the writes since then, in the order in which they took
-// effect. It costs what was written to the whole cluster meanwhile, and not since the start as [World.Writes] does. A busy API server puts a write into the
-// audit log after it has answered: what it received before the journal began is left out.
+// Journal starts to record the writes to a namespace. The returned function reads the writes since then, in the order
+// in which they took effect. Its cost grows with the writes to the whole cluster in that time, unlike [World.Writes],
+// which reads the log from the start. A busy API server logs a write after it has answered, so Journal leaves out
+// writes that it received earlier.
 func (w *World) Journal(namespace string) func() ([]Write, error) {
 	begun, now := w.auditSize(), time.Now()
 	return func() ([]Write, error) {
@@ -16,8 +17,8 @@ func (w *World) Journal(namespace string) func() ([]Write, error) {
 	}
 }
 
-// Ending is what executors wrote after the last write of a user, in order: to objects, and of the status of Rollouts. Pods, the record of the
-// release and what controllers write are left out.
+// Ending returns the writes of executors after the last write of a user, in order: to objects, and to the status of
+// Rollouts. It leaves out pods, the history of the release and writes of controllers.
 func Ending(writes []Write) (objects, commits []Write) {
 	for _, w := range writes {
 		byUser := w.User != executorUser

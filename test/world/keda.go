@@ -19,7 +19,7 @@ spec:
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `
 
-// ServeScaledObjects has the world serve the kind of KEDA's autoscalers, without KEDA.
+// ServeScaledObjects makes the API server serve the kind of KEDA's autoscalers, without KEDA.
 func (w *World) ServeScaledObjects(ctx context.Context) error {
 	if _, err := w.KubectlStdin(ctx, scaledObjectCRD, "apply", "-f", "-"); err != nil {
 		return fmt.Errorf("install the definition of KEDA's ScaledObject: %w", err)

@@ -15,7 +15,7 @@ import (
 	"sluice.dev/sluice/test/controlplane"
 )
 
-// Client is a client for the kinds that scenarios handle, as the administrator.
+// Client returns the administrator's client for a kind that scenarios handle.
 func (w *World) Client(t testing.TB, namespace, kind string) dynamic.ResourceInterface {
 	t.Helper()
 	client, err := dynamic.NewForConfig(w.Config)
@@ -32,7 +32,7 @@ func (w *World) Client(t testing.TB, namespace, kind string) dynamic.ResourceInt
 		"service":             {Version: "v1", Resource: "services"},
 		"event":               {Version: "v1", Resource: "events"},
 		"virtualservice":      {Group: "networking.istio.io", Version: "v1beta1", Resource: "virtualservices"},
-		"viaduct":             {Group: "roads.example.com", Version: "v1", Resource: "viaducts"}, // of one scenario
+		"viaduct":             {Group: "roads.example.com", Version: "v1", Resource: "viaducts"}, // a kind of one scenario
 		"destinationrule":     {Group: "networking.istio.io", Version: "v1beta1", Resource: "destinationrules"},
 		"ingress":             IngressResource(),
 		"configmap":           {Version: "v1", Resource: "configmaps"},
@@ -59,7 +59,7 @@ func (w *World) Client(t testing.TB, namespace, kind string) dynamic.ResourceInt
 	return client.Resource(resource).Namespace(namespace)
 }
 
-// Get reads an object; nil means there is none.
+// Get reads an object. It returns nil if the object does not exist.
 func (w *World) Get(t testing.TB, namespace, kind, name string) *unstructured.Unstructured {
 	t.Helper()
 	u, err := w.Client(t, namespace, kind).Get(t.Context(), name, metav1.GetOptions{})
@@ -72,7 +72,7 @@ func (w *World) Get(t testing.TB, namespace, kind, name string) *unstructured.Un
 	return u
 }
 
-// Patch sends a merge patch, to a subresource if one is named, and returns what the API server says to it.
+// Patch sends a merge patch, to a subresource if one is named, and returns the API server's error.
 func (w *World) Patch(t testing.TB, namespace, kind, name, body string, subresource ...string) error {
 	t.Helper()
 	for {
@@ -83,7 +83,8 @@ func (w *World) Patch(t testing.TB, namespace, kind, name, body string, subresou
 	}
 }
 
-// AwaitObject waits until an object is as a scenario wants it, and returns it; the predicate sees nil when there is none.
+// AwaitObject waits until an object is as a scenario wants it, and returns it. The predicate gets nil if the object
+// does not exist.
 func (w *World) AwaitObject(t testing.TB, namespace, kind, name, want string, reached func(*unstructured.Unstructured) bool) *unstructured.Unstructured {
 	t.Helper()
 	u, err := controlplane.AwaitObject(Patient(t), w.Client(t, namespace, kind), name, reached)
@@ -93,7 +94,7 @@ func (w *World) AwaitObject(t testing.TB, namespace, kind, name, want string, re
 	return u
 }
 
-// Available waits until a Deployment runs its template everywhere.
+// Available waits until all pods of a Deployment run its template.
 func (w *World) Available(t testing.TB, namespace, name string) {
 	t.Helper()
 	w.AwaitObject(t, namespace, "deployment", name, "all pods available", func(u *unstructured.Unstructured) bool {
@@ -107,7 +108,8 @@ func (w *World) Available(t testing.TB, namespace, name string) {
 	})
 }
 
-// Written is what people and tools write of an object, with its generation: nothing of it changes by a write that changes nothing.
+// Written returns the parts of an object that users and tools write, with its generation. A write without a change does
+// not change them.
 func Written(u *unstructured.Unstructured) map[string]any {
 	return map[string]any{"spec": u.Object["spec"], "annotations": u.GetAnnotations(), "labels": u.GetLabels(), "generation": u.GetGeneration()}
 }

@@ -20,13 +20,13 @@ type Program struct {
 	world  *World
 }
 
-// Program builds the executor in a directory of the test's.
+// Program builds the executor in a directory of the test.
 func (w *World) Program(dir string) (Program, error) {
 	binary, err := Build(dir, "executor")
 	return Program{binary: binary, world: w}, err
 }
 
-// Build compiles one of this module's commands, such as sluice, into a directory.
+// Build compiles a command of this module, such as sluice, into a directory.
 func Build(dir, command string) (binary string, err error) {
 	binary = filepath.Join(dir, command)
 	if out, err := exec.Command("go", "build", "-o", binary, filepath.Join(Root(), "cmd", command)).CombinedOutput(); err != nil {
@@ -35,24 +35,25 @@ func Build(dir, command string) (binary string, err error) {
 	return binary, nil
 }
 
-// Process is one executor as a process of its own.
+// Process is one executor in its own process.
 type Process struct {
 	command *exec.Cmd
 	output  *output
-	ended   chan struct{} // closed when it has
+	ended   chan struct{} // closed when the process has ended
 }
 
-// output is what a process says, which tells when it has done something for the first time.
+// output is the output of a process. It shows when the process acts for the first time.
 type output struct {
 	said bytes.Buffer
 	once sync.Once
-	acts chan struct{} // closed when it does
+	acts chan struct{} // closed when it acts
 }
 
-// act is how an executor says that it is about to do something.
+// act marks a line in which an executor announces an action.
 const act = "msg=act "
 
-// Write takes what a pipe holds, nearly always whole lines; an act that is torn apart is missed, and the next one is seen.
+// Write takes data from a pipe, nearly always whole lines. It misses an act that is split in two, and sees the next
+// one.
 func (o *output) Write(line []byte) (int, error) {
 	if bytes.Contains(line, []byte(act)) {
 		o.once.Do(func() { close(o.acts) })
@@ -71,12 +72,12 @@ func (p Program) Start() (*Process, error) {
 	}
 	go func() {
 		defer close(x.ended)
-		_ = x.command.Wait() // ProcessState has what it says
+		_ = x.command.Wait() // ProcessState has the result
 	}()
 	return x, nil
 }
 
-// Kill ends the process as nothing can refuse, and waits until it is gone. That it had ended before is an error.
+// Kill sends SIGKILL to the process and waits until it is gone. It returns an error if the process had already ended.
 func (x *Process) Kill() error {
 	select {
 	case <-x.ended:
@@ -88,7 +89,8 @@ func (x *Process) Kill() error {
 	return err
 }
 
-// Freeze stops the process for a while, as a machine out of memory or a suspended one does; its lease may run out meanwhile.
+// Freeze stops the process for a while, as a suspended machine or one without memory does. Its lease may expire
+// meanwhile.
 func (x *Process) Freeze(last <-chan time.Time) error {
 	if err := x.command.Process.Signal(syscall.SIGSTOP); err != nil {
 		return err
@@ -97,7 +99,7 @@ func (x *Process) Freeze(last <-chan time.Time) error {
 	return x.command.Process.Signal(syscall.SIGCONT)
 }
 
-// Left are the processes of the program that are alive.
+// Left returns the running processes of the program.
 func (p Program) Left() ([]string, error) {
 	links, err := filepath.Glob("/proc/[0-9]*/exe")
 	if err != nil {
@@ -112,15 +114,17 @@ func (p Program) Left() ([]string, error) {
 	return alive, nil
 }
 
-// Torment is what executors went through.
+// Torment counts the kills and freezes of executors.
 type Torment struct{ Kills, Freezes int }
 
-// idle is after how many pauses an executor is killed that has not done anything yet.
+// idle is the number of pauses after which an executor is killed although it has not acted yet.
 const idle = 10
 
-// Torment kills two executors in turns and starts them again, until the context ends; each tenth time it freezes one instead. Between two
-// turns there is a pause of between one and two times the given one, which begins when the next one to suffer has done something: on a
-// machine where all is slow they live on for longer, and the work goes on. None is left when it returns.
+// Torment kills two executors alternately and starts them again, until the context ends. Every tenth time it freezes
+// one instead.
+//
+// Each pause lasts between one and two times the given duration. It begins when the next executor has acted. So
+// executors live longer on a slow machine, and the work goes on. No process is left when Torment returns.
 func (p Program) Torment(ctx context.Context, seed uint64, pause time.Duration) (done Torment, err error) {
 	random := rand.New(rand.NewPCG(seed, seed))
 	var pair [2]*Process

@@ -14,13 +14,16 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// StableServes tells where an executor left requests to a stable Service without a pod that answers them:
+// StableServes returns a message for each time an executor left requests to a stable Service without a pod that answers
+// them:
 //
-//   - no route sends more of the traffic, but not all of it, to a canary Service while the stable Service is narrowed and lists no pod at all, ready or not;
-//   - no stable Service is narrowed while it lists ready pods that the workload does not bear the name of.
+//   - No route sends a part of the traffic to a canary Service while the stable Service is narrowed and lists no pod,
+//     ready or not. All of the traffic is allowed.
+//   - No stable Service is narrowed while it lists ready pods whose names do not begin with the workload's name.
 //
-// Neither counts where the Rollout accepts it. It reads VirtualServices, HTTPRoutes and canary Ingresses. It goes by what Kubernetes's own controller of
-// EndpointSlices writes, and is silent once a user has deleted pods: then the controller may not list their followers yet.
+// Neither counts if the Rollout accepts it. StableServes reads VirtualServices, HTTPRoutes and canary Ingresses. It
+// relies on the EndpointSlices of Kubernetes's own controller. It is silent once a user has deleted pods, because the
+// controller may not list their successors yet.
 func StableServes(writes []Write) []string {
 	r := reach{rollouts: map[string]rollout.Spec{}, services: map[string]map[string]string{}, slices: map[string]slice{}, shares: map[string]int64{}}
 	for _, w := range writes {
@@ -35,19 +38,20 @@ func StableServes(writes []Write) []string {
 // managedByKubernetes marks the EndpointSlices of Kubernetes's own controller for Services with a selector.
 const managedByKubernetes = "endpointslice-controller.k8s.io"
 
-// reach is what stable Services of a namespace reach after some of its writes.
+// reach has the pods behind stable Services of a namespace after some of its writes.
 type reach struct {
 	rollouts map[string]rollout.Spec
-	// services are the selectors of Services, slices the EndpointSlices, both by name; shares are those of canary Services, by route and Service.
+	// services has the selectors of Services and slices the EndpointSlices, both by name. shares has the shares of
+	// canary Services, by route and Service.
 	services map[string]map[string]string
 	slices   map[string]slice
 	shares   map[string]int64
-	// lost: somebody has deleted pods.
+	// lost is set once a user has deleted pods.
 	lost     bool
 	breaches []string
 }
 
-// slice is an EndpointSlice: whose it is, and the pods that it lists.
+// slice is an EndpointSlice: its Service, and the pods that it lists.
 type slice struct {
 	service     string
 	pods, ready []string
@@ -87,7 +91,7 @@ func sliceOf(u *unstructured.Unstructured) slice {
 	return s
 }
 
-// EndpointPods are the pods behind all endpoints of an EndpointSlice, and those behind the ready ones.
+// EndpointPods returns the pods behind all endpoints of an EndpointSlice, and the pods behind the ready ones.
 func EndpointPods(slice *unstructured.Unstructured) (pods, ready []string) {
 	endpoints, _, _ := unstructured.NestedSlice(slice.Object, "endpoints")
 	for _, e := range endpoints {
@@ -101,7 +105,7 @@ func EndpointPods(slice *unstructured.Unstructured) (pods, ready []string) {
 	return pods, ready
 }
 
-// listed are the pods behind a Service.
+// listed returns the pods behind a Service.
 func (r *reach) listed(service string) (pods, ready []string) {
 	for _, s := range r.slices {
 		if s.service == service {

@@ -19,10 +19,11 @@ import (
 	"sluice.dev/sluice/test/controlplane"
 )
 
-// patience bounds each wait of a scenario. It is long because two cores may be busy with other tests; nothing waits for it to pass.
+// patience bounds each wait of a scenario. It is long because two cores may be busy with other tests; no test waits for
+// it to pass.
 const patience = 10 * time.Minute
 
-// Patient is a context that ends when a wait of a scenario has lasted too long.
+// Patient returns a context that ends when a wait of a scenario has lasted too long.
 func Patient(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -30,7 +31,7 @@ func Patient(t testing.TB) context.Context {
 	return ctx
 }
 
-// Goal tells from a Rollout whether a scenario is where it wants to be.
+// Goal reports whether a Rollout has reached the state that a scenario waits for.
 type Goal func(*api.Rollout) bool
 
 // PausedAt is the goal that a release waits at a step.
@@ -44,7 +45,7 @@ func PausedAt(step int32) Goal {
 // Healthy is the goal that no release is under way and nothing holds the next one.
 func Healthy(r *api.Rollout) bool { return r.Status.Phase == api.PhaseHealthy }
 
-// HeldFor is the goal that a release is held for a reason.
+// HeldFor is the goal that a release is stalled for a reason.
 func HeldFor(reason api.Reason) Goal {
 	return func(r *api.Rollout) bool {
 		c := Condition(r, api.ConditionStalled)
@@ -52,7 +53,7 @@ func HeldFor(reason api.Reason) Goal {
 	}
 }
 
-// Gets is a goal that also wants the status to tell that the new version gets a share of the requests.
+// Gets is a goal that also wants the status to show a share of the requests for the new version.
 func Gets(traffic string, goal Goal) Goal {
 	return func(r *api.Rollout) bool { return goal(r) && r.Status.Sluice.Traffic == traffic }
 }
@@ -67,7 +68,7 @@ func Condition(r *api.Rollout, kind api.ConditionType) *api.Condition {
 	return nil
 }
 
-// Await watches a Rollout until it reaches a goal, and returns it as it then is.
+// Await watches a Rollout until it reaches a goal, and returns it in that state.
 func (w *World) Await(t testing.TB, namespace, name string, goal Goal) *api.Rollout {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	// toldWrites is how many writes a failed test shows, toldChanges how much of each, in bytes.
+	// toldWrites is the number of writes that a failed test shows, toldChanges the number of bytes of each change.
 	toldWrites, toldChanges = 60, 500
 )
 
-// Tell shows the last writes to the namespace of a test that failed: who wrote what, and what it changed.
+// Tell shows the last writes to the namespace of a failed test: the user of each, and the change.
 func Tell(t testing.TB, writes []Write) {
 	t.Helper()
 	if !t.Failed() {
@@ -39,7 +39,7 @@ func Tell(t testing.TB, writes []Write) {
 	t.Logf("the last writes to its namespace:\n%s", strings.Join(told[max(0, len(told)-toldWrites):], "\n"))
 }
 
-// flatten lists the fields of an object by their paths, without those that tell nothing.
+// flatten lists the fields of an object by their paths, except fields without information.
 func flatten(into map[string]string, path string, value any) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -57,7 +57,7 @@ func flatten(into map[string]string, path string, value any) {
 	}
 }
 
-// changes says which fields differ; of an object that is seen first it says nothing.
+// changes names the fields that differ. It does not list the fields of an object that is seen first.
 func changes(before, now map[string]string) string {
 	if before == nil {
 		return "seen first"

@@ -1,10 +1,10 @@
 package world
 
-// Unanswered reports whether nobody was there any more to take the answer, as when the one who asked was killed. Such a write may
-// have been made or not.
+// Unanswered reports whether no client received the answer, for example because the client was killed. Such a write may
+// or may not have been made.
 func (w Write) Unanswered() bool { return w.Code == 0 || w.Code == 499 || w.Code >= 500 }
 
-// forget drops what a write without an answer leaves in doubt, so that nothing is concluded from it.
+// forget drops the state that an unanswered write leaves in doubt, so that no law relies on it.
 func (h *history) forget(w Write) {
 	switch w.Resource {
 	case "services":

@@ -18,8 +18,9 @@ import (
 	"sluice.dev/sluice/test/controlplane"
 )
 
-// ServeWebhook installs the admission webhook as it is shipped but for its address, in a cluster that has Sluice's namespace, and serves
-// it with the rights of a watcher until stop is called or the test has ended. It takes effect some time after that.
+// ServeWebhook installs the admission webhook as shipped, except for its address, in a cluster with Sluice's namespace.
+// It serves the webhook with the rights of a watcher until the caller calls stop or the test ends. The API server calls
+// the webhook some time after that.
 func ServeWebhook(t testing.TB, c *controlplane.Cluster) (stop func()) {
 	t.Helper()
 	config := rest.CopyConfig(c.Config)
@@ -43,7 +44,7 @@ func ServeWebhook(t testing.TB, c *controlplane.Cluster) (stop func()) {
 	}
 	service := "service: {namespace: sluice-system, name: sluice-webhook, path: /hold, port: 443}"
 	configuration := strings.Replace(string(text), service, fmt.Sprintf("url: https://%s/hold", server.Address()), 1)
-	// A machine on which everything is tested at once is slower than what five seconds are meant for.
+	// The shipped five seconds are too short on a machine that runs all tests at once.
 	configuration = strings.Replace(configuration, "timeoutSeconds: 5", "timeoutSeconds: 30", 1)
 	if !strings.Contains(configuration, "url: ") {
 		t.Fatalf("the webhook is not configured by %q", service)

@@ -1,6 +1,6 @@
-// Package world runs all of Sluice for scenario tests: a real control plane with RBAC and audit log, real NATS, and the parts
-// under the identities that the installation gives them. It stands in for nothing; its one invariant is that what a scenario
-// sees is what a user would see.
+// Package world runs all of Sluice for scenario tests: a real control plane with RBAC and audit log, real NATS, and the
+// components. Each component has the identity that the installation gives it. The package has no stand-ins. Its one
+// invariant is that a scenario sees the same as a user.
 package world
 
 import (
@@ -43,17 +43,18 @@ type World struct {
 	Log  *slog.Logger
 }
 
-// Options choose a world. The zero value is a cluster named "default" with a NATS of its own.
+// Options choose a world. The zero value is a cluster named "default" with its own NATS.
 type Options struct {
 	Name string
 	NATS *embedded.Server
-	// LuaDir is a directory with further scripts.
+	// LuaDir is a directory with additional scripts.
 	LuaDir string
 	// Unaudited leaves the audit log out, which costs the API server a good part of its time.
 	Unaudited bool
-	// Nodes is how many there are, 0 means two; PodsPerNode is the room on each, 0 means enough for the pods of all tests of a package.
+	// Nodes is the number of nodes, 0 means two. PodsPerNode is the room on each; 0 means enough for the pods of all
+	// tests of a package.
 	Nodes, PodsPerNode int
-	// CRDs are definitions beside Istio's, by the names of their files in bin/crds.
+	// CRDs are definitions in addition to Istio's, by the names of their files in bin/crds.
 	CRDs []string
 }
 
@@ -63,7 +64,7 @@ func Root() string {
 	return filepath.Dir(filepath.Dir(filepath.Dir(file)))
 }
 
-// Start makes a world in which nothing of Sluice runs yet. What it has started ends when it fails.
+// Start returns a world in which no component of Sluice runs yet. If Start fails, it ends all that it has started.
 func Start(ctx context.Context, dir string, o Options) (*World, error) {
 	w := &World{Name: o.Name, NATS: o.NATS, Log: logger()}
 	if w.Name == "" {
@@ -95,7 +96,7 @@ func Start(ctx context.Context, dir string, o Options) (*World, error) {
 	return w, nil
 }
 
-// logger writes to standard error when SLUICE_TEST_LOG is set, and nowhere otherwise.
+// logger writes to standard error when SLUICE_TEST_LOG is set, and discards all logs otherwise.
 func logger() *slog.Logger {
 	if os.Getenv("SLUICE_TEST_LOG") == "" {
 		return slog.New(slog.DiscardHandler)
@@ -103,8 +104,8 @@ func logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-// install applies the kustomize base, and waits until the API server holds changes: policies take effect a moment after they
-// are created.
+// install applies the kustomize base. It waits until the API server holds changes, because policies take effect a
+// moment after their creation.
 func (w *World) install(ctx context.Context) error {
 	if _, err := w.Kubectl(ctx, "apply", "--server-side", "-k", filepath.Join(Root(), "deploy")); err != nil {
 		return fmt.Errorf("install Sluice: %w", err)
@@ -123,8 +124,8 @@ func (w *World) install(ctx context.Context) error {
 	return err
 }
 
-// AwaitHold waits until the API server holds changes of an adopted Deployment, which tells of all others: it learns of policies and
-// webhooks some time after they are there.
+// AwaitHold waits until the API server holds changes of an adopted Deployment; then it holds changes of all others. The
+// API server learns of policies and webhooks some time after their creation.
 func (w *World) AwaitHold(ctx context.Context, namespace, deployment string) error {
 	for {
 		out, err := w.Kubectl(ctx, "-n", namespace, "patch", "deployment", deployment, "--dry-run=server", "-o", "jsonpath={.spec.paused}",
@@ -140,7 +141,8 @@ func (w *World) AwaitHold(ctx context.Context, namespace, deployment string) err
 	}
 }
 
-// As is the administrator acting as one of Sluice's service accounts, so that RBAC and policies see that one.
+// As returns the administrator's config, acting as one of Sluice's service accounts. RBAC and policies then see that
+// account.
 func (w *World) As(account string) *rest.Config {
 	config := rest.CopyConfig(w.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + api.Namespace + ":" + account,
@@ -153,10 +155,11 @@ func (w *World) Connect(ctx context.Context, name string) (*queue.Queue, error) 
 	return queue.Connect(ctx, queue.Options{URL: w.NATS.URL(), User: w.NATS.User(), Password: w.NATS.Password(), Name: name, Logger: w.Log})
 }
 
-// resync is longer than any test: what a test waits for must happen by events. It is that of watchers, and the retry of analyzers.
+// resync is longer than any test, because tests must advance by events. It is the resync of watchers, and the retry
+// interval of analyzers.
 const resync = 24 * time.Hour
 
-// RunWatcher starts a watcher; stop ends it and waits.
+// RunWatcher starts a watcher. The function stop ends it and waits.
 func (w *World) RunWatcher(ctx context.Context) (stop func(), err error) {
 	q, err := w.Connect(ctx, "watcher")
 	if err != nil {
@@ -171,12 +174,12 @@ func (w *World) RunWatcher(ctx context.Context) (stop func(), err error) {
 	return w.background(ctx, q, watch.Run), nil
 }
 
-// RunExecutor starts an executor; stop ends it and waits.
+// RunExecutor starts an executor. The function stop ends it and waits.
 func (w *World) RunExecutor(ctx context.Context, luaDir string) (stop func(), err error) {
 	return w.RunExecutorAs(ctx, w.As(api.ServiceAccountExecutor), luaDir)
 }
 
-// RunExecutorAs starts an executor that reaches the API server by a config of the test's own.
+// RunExecutorAs starts an executor that uses the test's own config for the API server.
 func (w *World) RunExecutorAs(ctx context.Context, config *rest.Config, luaDir string) (stop func(), err error) {
 	e, err := w.NewExecutor(ctx, config, luaDir)
 	if err != nil {
@@ -185,7 +188,7 @@ func (w *World) RunExecutorAs(ctx context.Context, config *rest.Config, luaDir s
 	return w.background(ctx, e.Queue, e.Run), nil
 }
 
-// NewExecutor makes an executor without starting it. Its queue is the caller's to close.
+// NewExecutor returns an executor without starting it. The caller closes its queue.
 func (w *World) NewExecutor(ctx context.Context, config *rest.Config, luaDir string) (*executor.Executor, error) {
 	kube, err := kube.New(config, kube.Options{Scripts: script.NewLibrary(luaconfiguration.FS, luaDir),
 		ScriptConfigMap: types.NamespacedName{Namespace: api.ScriptNamespace, Name: api.ScriptConfigMap}, Cluster: w.Name, Logger: w.Log})
@@ -221,14 +224,15 @@ var shared struct {
 	crds     []string
 }
 
-// ShareExecutor has the shared world run executors of another kind than one in the process of the test. It is called before [Shared].
+// ShareExecutor replaces the in-process executors of the shared world with executors that run starts. Call it before
+// [Shared].
 func ShareExecutor(run func(*World) (stop func(), err error)) { shared.executor = run }
 
-// ShareCRDs has the shared world serve further kinds, by the names of files in bin/crds. It is called before [Shared].
+// ShareCRDs makes the shared world serve additional kinds, by the names of files in bin/crds. Call it before [Shared].
 func ShareCRDs(names ...string) { shared.crds = names }
 
-// Shared is the world that all tests of a package use together, each in a namespace of its own. The package's TestMain calls
-// [StopShared] in the end.
+// Shared returns the world that all tests of a package use together, each in its own namespace. The package's TestMain
+// calls [StopShared] at the end.
 func Shared(t testing.TB) *World {
 	t.Helper()
 	if testing.Short() {
@@ -279,9 +283,9 @@ func StopShared() {
 	}
 }
 
-// Namespace makes a namespace for a test. When the test has ended, the audit log is asked whether a law was broken in it, and its Rollouts and
-// autoscalers are deleted, which others would go on to look at. The rest stays until the world ends, for to delete a namespace costs the
-// control plane more than a release.
+// Namespace creates a namespace for a test. When the test has ended, it checks the audit log for breaches of the laws.
+// Then it deletes the Rollouts and autoscalers of the namespace, because controllers would go on to reconcile them. The
+// other objects stay until the world ends: deleting a namespace costs the control plane more than a release.
 func (w *World) Namespace(t testing.TB) string {
 	t.Helper()
 	name := controlplane.NamespaceFor(t)
@@ -304,7 +308,7 @@ func (w *World) Namespace(t testing.TB) string {
 	return name
 }
 
-// leave deletes what parts of the cluster would go on to look at in a namespace.
+// leave deletes the objects of a namespace that controllers would go on to reconcile.
 func (w *World) leave(ctx context.Context, namespace string) error {
 	client, err := dynamic.NewForConfig(w.Config)
 	if err != nil {
@@ -320,7 +324,7 @@ func (w *World) leave(ctx context.Context, namespace string) error {
 	return nil
 }
 
-// Do runs kubectl and fails the test if it fails, or waits for too long.
+// Do runs kubectl. It fails the test if kubectl fails, or takes too long.
 func (w *World) Do(t testing.TB, args ...string) string {
 	t.Helper()
 	out, err := w.Kubectl(Patient(t), args...)
