@@ -11,14 +11,14 @@ import (
 	"sluice.dev/sluice/pkg/queue"
 )
 
-// archive is what the stream of events holds.
+// archive has the messages of the stream of events.
 type archive struct {
 	mu    sync.Mutex
 	ids   map[string]bool
 	moved chan struct{}
 }
 
-// readArchive reads along until ctx is done.
+// readArchive reads the stream until ctx is done.
 func readArchive(ctx context.Context, js jetstream.JetStream) (*archive, error) {
 	a := &archive{ids: map[string]bool{}, moved: make(chan struct{})}
 	events, err := js.OrderedConsumer(ctx, queue.StreamEvents, jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverAllPolicy})

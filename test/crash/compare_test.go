@@ -15,7 +15,7 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// endOf are the objects that are there after some changes, without what differs from run to run by nature.
+// endOf returns the objects that exist after some changes. It leaves out parts that differ between any two runs.
 func endOf(changes []change, namespace string) map[string]any {
 	live := objects{}
 	for _, c := range changes {
@@ -28,7 +28,7 @@ func endOf(changes []change, namespace string) map[string]any {
 	end := map[string]any{}
 	for key, u := range live {
 		if u.GetKind() == "EndpointSlice" {
-			continue // the cluster's own controller decides how many there are
+			continue // the cluster's own controller decides their number
 		}
 		if u.GetKind() == "Pod" {
 			key = anonymous(u) + ", batch " + u.GetLabels()[api.LabelRolloutBatchID]
@@ -38,7 +38,7 @@ func endOf(changes []change, namespace string) map[string]any {
 	return end
 }
 
-// countsOf tells how often each object was made and taken away.
+// countsOf returns how often each object was created and deleted.
 func countsOf(changes []change) map[string]string {
 	made, gone := map[string]int{}, map[string]int{}
 	for _, c := range changes {
@@ -63,7 +63,7 @@ func countsOf(changes []change) map[string]string {
 	return counts
 }
 
-// toldOf are the transitions that a release went through.
+// toldOf returns the transitions of a release.
 func toldOf(changes []change) []string {
 	var told []string
 	var last int64
@@ -92,10 +92,10 @@ func anonymous(pod *unstructured.Unstructured) string {
 	return "pods/of nobody"
 }
 
-// hashed matches the name of the canary's ReplicaSet, in which the UID of the Rollout has a part.
+// hashed matches the name of the canary's ReplicaSet, which depends on the UID of the Rollout.
 func hashed() *regexp.Regexp { return regexp.MustCompile(canary + `-[0-9a-z]+`) }
 
-// normal is what an object says but for names and times that the API server gave it.
+// normal returns the content of an object, except names and times from the API server.
 func normal(u *unstructured.Unstructured, namespace string) any {
 	object := map[string]any{"spec": u.Object["spec"], "labels": u.Object["metadata"].(map[string]any)["labels"], "annotations": u.Object["metadata"].(map[string]any)["annotations"],
 		"finalizers": u.Object["metadata"].(map[string]any)["finalizers"], "owners": u.Object["metadata"].(map[string]any)["ownerReferences"]}
@@ -112,13 +112,14 @@ func normal(u *unstructured.Unstructured, namespace string) any {
 			object["labels"] = labels
 		}
 	case "ReplicaSet":
-		object["annotations"] = nil // its controller copies the Deployment's when it happens to look
+		object["annotations"] = nil // its controller copies the Deployment's annotations at no fixed time
 	}
 	return replaced(object, namespace)
 }
 
-// withoutShares is the status of a Rollout without the share of the traffic at each transition. A transition tells the share at the time of its commit. If the API
-// server refuses a commit after the executor has carried out the actions, the next commit tells a later share.
+// withoutShares returns the status of a Rollout without the share of the traffic at each transition. A transition has
+// the share at the time of its commit. If the API server refuses a commit after the executor has carried out the
+// actions, the next commit has a later share.
 func withoutShares(rollout *unstructured.Unstructured) any {
 	whole := rollout.DeepCopy()
 	transitions, _, _ := unstructured.NestedSlice(whole.Object, "status", "sluice", "transitions")
@@ -128,18 +129,18 @@ func withoutShares(rollout *unstructured.Unstructured) any {
 		}
 	}
 	if len(transitions) > 0 {
-		_ = unstructured.SetNestedSlice(whole.Object, transitions, "status", "sluice", "transitions") // it was there
+		_ = unstructured.SetNestedSlice(whole.Object, transitions, "status", "sluice", "transitions") // the list was there
 	}
 	return whole.Object["status"]
 }
 
-// ownLabels are those that a controller gives each pod of its own. By the first one, pods of a DaemonSet that stayed differ from those that
-// came back.
+// ownLabels returns the labels that a controller gives each pod individually. By the first one, pods of a DaemonSet
+// that stayed differ from pods that came back.
 func ownLabels() []string {
 	return []string{"pod-template-generation", "apps.kubernetes.io/pod-index", "statefulset.kubernetes.io/pod-name", "apps.kruise.io/cloneset-instance-id"}
 }
 
-// unlike matches what no two runs have in common: times and UIDs.
+// unlike matches times and UIDs, which differ between any two runs.
 func unlike() *regexp.Regexp {
 	return regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 }
@@ -171,14 +172,15 @@ func replaced(value any, namespace string) any {
 	return walk(value)
 }
 
-// ownAddress are fields in which the API server gives each Service something of its own.
+// ownAddress reports whether the API server gives each Service its own value of a field.
 func ownAddress(key string) bool { return key == "clusterIP" || key == "clusterIPs" }
 
-// countsWrites are fields that count writes to a workload: a Deployment in partition style is let go further whenever new pods are ready, and
-// how many become ready at once depends on what else the machine does.
+// countsWrites reports whether a field counts writes to a workload. The executor lets a Deployment in partition style
+// go further whenever new pods are ready. The number of pods that become ready at once depends on the load of the
+// machine.
 func countsWrites(key string) bool { return key == "observedWorkloadGeneration" }
 
-// untold are objects without what the status of the Rollout tells of transitions, and of the grace after the last one.
+// untold returns objects without two parts of the Rollout's status: the transitions, and the grace after the last one.
 func untold(end map[string]any) map[string]any {
 	short := map[string]any{}
 	for key, value := range end {
@@ -195,7 +197,7 @@ func untold(end map[string]any) map[string]any {
 	return short
 }
 
-// lastChange is how the Rollout was changed last.
+// lastChange returns the difference that the last change of the Rollout made.
 func lastChange(changes []change, namespace string) string {
 	var last [2]any
 	for _, c := range changes {

@@ -22,8 +22,8 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// crew is the watcher, the executors and if anything is measured the analyzers of one run: one of each at first, and another one whenever
-// one is lost.
+// crew has the components of one run: the watcher, the executors and, for a measured release, the analyzers. It begins
+// with one of each, and replaces each one that is lost.
 type crew struct {
 	*journal
 	measures  bool
@@ -31,9 +31,9 @@ type crew struct {
 	scripts   *script.Library
 	namespace string
 	cluster   string
-	// definition is the resource of Istio's whose definition the watcher sees.
+	// definition is the resource of Istio whose definition the watcher sees.
 	definition string
-	// arrive is closed to let late requests arrive; late counts those on their way.
+	// arrive is closed to let late requests arrive. late counts the requests on their way.
 	arrive chan struct{}
 	late   sync.WaitGroup
 
@@ -45,7 +45,7 @@ type crew struct {
 	kubes  []*kube.Client
 }
 
-// recorded waits until the Events of all executors are written: they are, beside the runs.
+// recorded waits until the Events of all executors are written. Executors write them in parallel with their runs.
 func (c *crew) recorded() {
 	c.mu.Lock()
 	kubes := slices.Clone(c.kubes)
@@ -55,7 +55,7 @@ func (c *crew) recorded() {
 	}
 }
 
-// start runs a watcher and the others until end.
+// start starts the watcher and the other components. They run until end.
 func (c *crew) start(ctx context.Context) error {
 	ctx, c.stop = context.WithCancel(context.WithoutCancel(ctx))
 	if err := c.watch(ctx); err != nil {
@@ -69,7 +69,7 @@ func (c *crew) start(ctx context.Context) error {
 	return c.fill(ctx, c.executor())
 }
 
-// end stops everybody and waits for them.
+// end stops all components and waits for them.
 func (c *crew) end() error {
 	c.stop()
 	c.running.Wait()
@@ -91,7 +91,7 @@ func (c *crew) config(account string, wrap func(http.RoundTripper) http.RoundTri
 	return config
 }
 
-// server is the address of NATS.
+// server returns the address of NATS.
 func (c *crew) server() string { return strings.TrimPrefix(c.w.NATS.URL(), "nats://") }
 
 func (c *crew) connect(ctx context.Context, who string, line *wire) (*queue.Queue, error) {
@@ -118,7 +118,7 @@ func (c *crew) watch(ctx context.Context) error {
 		}),
 	}
 	if c.plan.way == dropped {
-		o.Resync = resync // a frame that is lost for good is made up for by nothing else
+		o.Resync = resync // only a resync makes up for a frame that is lost for good
 	}
 	part, err := watcher.New(o)
 	if err != nil {
@@ -134,7 +134,7 @@ func (c *crew) watch(ctx context.Context) error {
 	return nil
 }
 
-// post is what a part is to a crew: who it is, as whom it works, what it publishes, and how it begins.
+// post describes a component of a crew: its name, its service account, the names of its messages, and its start.
 type post struct {
 	who, account string
 	named        func(subject string, body []byte) string
@@ -173,7 +173,7 @@ func (c *crew) analyzer() post {
 	}}
 }
 
-// fill runs a part until ctx is done or it is lost; then it runs the next one.
+// fill runs a component until ctx is done or the component is lost. Then it runs the next one.
 func (c *crew) fill(ctx context.Context, p post) error {
 	mine, stop := context.WithCancel(ctx)
 	dead, replaced := make(chan struct{}), sync.OnceFunc(func() {
@@ -213,7 +213,7 @@ func (c *crew) fill(ctx context.Context, p post) error {
 		defer line.close()
 		defer context.AfterFunc(mine, func() {
 			if way.isDead() {
-				q.Close() // nothing is given back in good order
+				q.Close() // a lost component returns nothing in good order
 			}
 		})()
 		defer q.Close()

@@ -11,12 +11,12 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// lawful tells of laws that a request breaks before it is even sent:
+// lawful records breaches of two laws by a request before it is sent:
 //
-//   - EveryWriteIsConditional: an update or a patch names the version that it is about, of a pod at least its UID; so does a delete;
-//     what is created has a name of its own. Events are worth no precondition.
-//   - GraceSpentBeforeRemoval: no canary is deleted sooner than the grace period after the last write to a route. Single pods are deleted
-//     to be made anew, for which no grace is due.
+//   - EveryWriteIsConditional: an update, a patch or a delete names the resource version of its object; for a pod, the
+//     UID is enough. A created object has a fixed name. Events need no precondition.
+//   - GraceSpentBeforeRemoval: no canary is deleted sooner than the grace period after the last write to a route.
+//     Single pods are deleted for replacement, which needs no grace.
 func (m *mortal) lawful(r *http.Request, kind string, body []byte) {
 	if strings.Contains(kind, "events") {
 		return
@@ -39,7 +39,7 @@ func (m *mortal) lawful(r *http.Request, kind string, body []byte) {
 	}
 }
 
-// conditions are the preconditions in the body of a request, and the name that it gives.
+// conditions returns the preconditions in the body of a request, and the name that it sets.
 func conditions(r *http.Request, body []byte) (uid, version, name string) {
 	if strings.HasPrefix(string(body), "k8s\x00") {
 		return decoded(body)
@@ -57,7 +57,7 @@ func conditions(r *http.Request, body []byte) (uid, version, name string) {
 	return b.Metadata.UID, b.Metadata.ResourceVersion, b.Metadata.Name
 }
 
-// decoded is conditions for a body in protobuf.
+// decoded does the same for a body in protobuf.
 func decoded(body []byte) (uid, version, name string) {
 	object, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
 	if err != nil {

@@ -24,26 +24,29 @@ var (
 	atOnce     = flag.Int("crash.parallel", 16, "how many runs there are side by side; they wait most of the time")
 )
 
-// selection is how many plans are played unless all are wanted, selectionOfMeasured how many of those of an analysis.
+// selection is the number of plans to play unless all are wanted, selectionOfMeasured the number of plans of an
+// analysis.
 const (
 	selection           = 48
 	selectionOfMeasured = 18
 )
 
-// attempts is how often a plan is played whose act does not come. How many writes of a kind a release makes, how many words it says to NATS and
-// how many frames a watch has depends on how things fall together. Each run without the act is one more undisturbed run and is judged as such, and
-// the next attempt is at the last act of that kind that the run had.
+// attempts is how often a plan is played whose act does not come. The numbers of writes of a kind, of messages to NATS
+// and of frames of a watch vary with the timing. A run without the act is judged as an undisturbed run. The next
+// attempt takes the last act of that kind in that run.
 const attempts = 6
 
-// Whatever goes wrong, the release ends as if nothing had. An executor dies after each write of the release, in any case: between a route and
-// the commit of its status, or between a commit and the action that it announces.
+// The release must end like an undisturbed one, regardless of the failure. The selection always has the death of an executor
+// after each write of the release. Such a death is between a route and the commit of its status, or between a commit
+// and the action that it announces.
 func TestWhateverGoesWrongOnceIsHealed(t *testing.T) {
 	y := newYard(t, variant{beside, approved})
 	clean, acts := rehearse(t, y)
 	play(t, y, clean, acts, selection, func(p plan) bool { return p.isWrite() && p.way == after })
 }
 
-// play plays the plans that there are of acts, or a selection: those that are always played if always is not nil, and so many others.
+// play plays all plans for acts, or a selection. The selection has the plans for which always, if not nil, is true, and
+// a number of others.
 func play(t *testing.T, y *yard, clean *outcome, acts []act, selection int, always func(plan) bool) {
 	t.Helper()
 	if missing := y.missing(acts); len(missing) > 0 && *only == "" {
@@ -76,7 +79,7 @@ func given(t *testing.T, text string) []plan {
 	return list
 }
 
-// chosen are the plans to play: those that the command line names, all of them, or a selection.
+// chosen returns the plans to play: the plans that the command line names, all of them, or a selection.
 func chosen(t *testing.T, all []plan, selection int, always func(plan) bool) []plan {
 	t.Helper()
 	if *only != "" {
@@ -96,7 +99,8 @@ func chosen(t *testing.T, all []plan, selection int, always func(plan) bool) []p
 	return append(fixed, sample(others, selection)...)
 }
 
-// sample are so many of the plans, the same each time: half of them are about writes, of which there are few, and the others about all else.
+// sample returns a number of the plans, the same ones each time. Half of them are about writes, which are few, and the
+// others about other acts.
 func sample(all []plan, room int) []plan {
 	var writes, others []plan
 	for _, p := range all {
@@ -110,8 +114,8 @@ func sample(all []plan, room int) []plan {
 	return append(everySo(writes, half), everySo(others, room-half)...)
 }
 
-// everySo are so many of the plans, one of each of as many equal parts, and each time from another place in it: at equal distances it
-// would be the same way again and again, for acts have the same number of ways.
+// everySo returns a number of the plans: one from each of as many equal parts, and each time from another position in
+// it. Equal distances would always select the same way, because acts have the same number of ways.
 func everySo(all []plan, room int) (list []plan) {
 	if room >= len(all) {
 		return all
@@ -123,7 +127,7 @@ func everySo(all []plan, room int) (list []plan) {
 	return list
 }
 
-// sorts counts acts by what they are.
+// sorts counts acts by their sort.
 func sorts(acts []act) string {
 	var writes, words, frames int
 	for _, a := range acts {
@@ -139,7 +143,7 @@ func sorts(acts []act) string {
 	return fmt.Sprintf("%d writes, %d words to NATS, %d frames of watches", writes, words, frames)
 }
 
-// rehearse plays undisturbed releases, which must all end alike, and returns one of them and what it did that can go wrong.
+// rehearse plays undisturbed releases, which must all end alike. It returns one of them and its acts that can go wrong.
 func rehearse(t *testing.T, y *yard) (*outcome, []act) {
 	t.Helper()
 	runs := make([]*outcome, *rehearsals)
@@ -159,14 +163,14 @@ func rehearse(t *testing.T, y *yard) (*outcome, []act) {
 	return clean, clean.acts
 }
 
-// against tells what differs from the undisturbed run, "" for nothing.
+// against returns the differences from the undisturbed run, "" for none.
 func (o *outcome) against(clean *outcome, p plan) string {
 	var wrong []string
 	if len(o.broken) > 0 && !p.makesLate() {
 		wrong = append(wrong, "laws were broken:\n  "+strings.Join(o.broken, "\n  "))
 	}
 	want, got := clean.end, o.end
-	if p.makesLate() { // that a route was taken back is told as one transition more
+	if p.makesLate() { // the removal of a route is one more transition
 		want, got = untold(want), untold(got)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -181,8 +185,8 @@ func (o *outcome) against(clean *outcome, p plan) string {
 	return strings.Join(wrong, "\n")
 }
 
-// playAll plays plans side by side and returns how many passed. A plan whose act never came is a failure only if a release always has acts of
-// that kind, and no run had one.
+// playAll plays plans in parallel and returns how many passed. A plan whose act never came fails only if a release
+// always has acts of that kind, and no run had one.
 func playAll(t *testing.T, y *yard, list []plan, clean *outcome) (passed int) {
 	t.Helper()
 	var mu sync.Mutex
@@ -220,7 +224,7 @@ func playAll(t *testing.T, y *yard, list []plan, clean *outcome) (passed int) {
 	return passed
 }
 
-// shuffled plays plans that are alike far from each other, in an order that is the same each time.
+// shuffled plays similar plans far from each other, in an order that is the same each time.
 func shuffled(list []plan) []plan {
 	const stride = 37
 	var mixed []plan
@@ -232,16 +236,16 @@ func shuffled(list []plan) []plan {
 	return mixed
 }
 
-// neverCame says that what a plan wants to go wrong is something that a release does not do. The mutants know it by these words.
+// neverCame is the message that no release does the act of a plan. The mutants expect these words.
 const neverCame = "no release did anything of this kind"
 
-// played is a plan as it was played in the end. come says that its act came.
+// played is a plan as it was finally played. come reports that its act came.
 type played struct {
 	plan
 	come bool
 }
 
-// playOne plays a plan until its act comes, and tells what was wrong, "" for nothing.
+// playOne plays a plan until its act comes, and returns the problem, "" for none.
 func (y *yard) playOne(ctx context.Context, p plan, clean *outcome) (_ played, wrong string) {
 	for range attempts {
 		o, err := y.run(ctx, p)

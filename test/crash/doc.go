@@ -1,7 +1,7 @@
-// Package crash lets everything that can go wrong in a release go wrong, once each. It records what an undisturbed release
-// does, of each style and with each turn, and then plays that release again for each single write of it, each word to NATS and each
-// frame of a watch, in each way in which that one can fail. It holds tests only.
+// Package crash makes each act of a release fail, one at a time. It records an undisturbed release of each style and
+// with each event. Then it plays that release again for each write, each message to NATS and each frame of a
+// watch, in each way in which that act can fail. It holds tests only.
 //
-// Its invariant: nothing here helps a release that was hurt. A dead executor's lease expires and its work is delivered again as it
-// would be in production, and nobody tells the next one to look.
+// Its invariant: no code of the package helps a disturbed release. As in production, a dead executor's lease expires
+// and its work is delivered again. The test does not prompt the next executor to reconcile.
 package crash

@@ -12,23 +12,24 @@ import (
 )
 
 const (
-	// bound is for a release that never ends although things move.
+	// bound ends a release that never ends although things move.
 	bound = 10 * time.Minute
-	// resync is that of a watcher which loses a frame.
+	// resync is the resync of a watcher that loses a frame.
 	resync = 3 * time.Second
-	// resyncs is how often everything is looked at again at rest.
+	// resyncs is the number of reconciliations that a run forces at its end.
 	resyncs = 3
-	// glance is how often NATS is asked whether a hint was worked off, for which there is no event.
+	// glance is the interval at which NATS is asked whether a hint was acknowledged, because NATS has no event for it.
 	glance = 25 * time.Millisecond
 )
 
-// yard is where the runs of one variant take place.
+// yard is the environment for the runs of one variant.
 type yard struct {
 	*ground
 	variant
 }
 
-// dismiss takes away the consumers of a run, which is a cluster of its own for NATS: a stream has a thousand at the most.
+// dismiss deletes the consumers of a run. Each run is its own cluster for NATS, and a stream has at most a thousand
+// consumers.
 func (y *yard) dismiss(ctx context.Context, name string) error {
 	err := errors.Join(
 		y.js.DeleteConsumer(ctx, queue.StreamWork, "executor-"+name),
@@ -40,21 +41,21 @@ func (y *yard) dismiss(ctx context.Context, name string) error {
 	return err
 }
 
-// outcome is what a run leaves behind.
+// outcome is the result of a run.
 type outcome struct {
 	acts []act
-	// reached tells that the act of the plan has come. A run without it was an undisturbed one.
+	// reached reports that the act of the plan has come. A run without it was an undisturbed one.
 	reached bool
-	// end are the objects that are there in the end, counts how often each was made and taken away.
+	// end has the objects at the end, counts how often each was created and deleted.
 	end    map[string]any
 	counts map[string]string
-	// told are the transitions of the release, to show where a run took another way.
+	// told has the transitions of the release, to show where a run differed.
 	told []string
-	// broken are the laws that were broken on the way.
+	// broken has the laws that were broken in the run.
 	broken []string
 }
 
-// run plays one release by a plan, when there is room for it beside others.
+// run plays one release by a plan, as soon as there is room for it.
 func (y *yard) run(ctx context.Context, p plan) (*outcome, error) {
 	defer y.enter()()
 	ctx, cancel := context.WithTimeout(ctx, bound)
@@ -90,7 +91,8 @@ func (y *yard) play(ctx context.Context, name string, c *crew, h *history) error
 	close(c.arrive)
 	c.late.Wait()
 	key := queue.Key{Cluster: name, Namespace: name, Name: app}
-	// The first look settles what is still under way; a late request may have made something that must go again.
+	// The first reconciliation completes pending work. A late request may have created an object that must be deleted
+	// again.
 	if err := y.look(ctx, key); err != nil {
 		return err
 	}
@@ -103,7 +105,7 @@ func (y *yard) play(ctx context.Context, name string, c *crew, h *history) error
 	return y.rest(ctx, key, c, h)
 }
 
-// rest looks again and again at what is at rest: that must write nothing.
+// rest makes the components reconcile repeatedly after the end, which must write nothing.
 func (y *yard) rest(ctx context.Context, key queue.Key, c *crew, h *history) error {
 	if err := y.look(ctx, key); err != nil {
 		return err
@@ -121,7 +123,7 @@ func (y *yard) rest(ctx context.Context, key queue.Key, c *crew, h *history) err
 	return nil
 }
 
-// look has everybody look who works on the release, and waits until they have.
+// look makes all components that work on the release reconcile, and waits until they have.
 func (y *yard) look(ctx context.Context, key queue.Key) error {
 	if err := y.lookOnce(ctx, key); err != nil || !y.measured() {
 		return err
@@ -130,7 +132,7 @@ func (y *yard) look(ctx context.Context, key queue.Key) error {
 	return y.lookOnce(ctx, key)
 }
 
-// lookOnce gives a hint and waits until it was acknowledged.
+// lookOnce publishes a hint and waits until it was acknowledged.
 func (y *yard) lookOnce(ctx context.Context, key queue.Key) error {
 	ctx, cancel := context.WithTimeout(ctx, *patience)
 	defer cancel()

@@ -18,10 +18,10 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// selectionOfTurns is how many plans of each turn are played unless all are wanted.
+// selectionOfTurns is the number of plans of each event to play, unless all are wanted.
 const selectionOfTurns = 5
 
-// turns are the releases that are neither measured nor approved to their end beside a canary.
+// turns returns the releases without measurement, except the canary release that is approved to its end.
 func turns() (list []variant) {
 	for _, c := range []struct {
 		style world.AppKind
@@ -44,7 +44,7 @@ func turns() (list []variant) {
 	return list
 }
 
-// Whatever goes wrong, a release that takes another turn than to be approved to its end takes that one.
+// A release with an event must end as that event wants, regardless of the failure.
 func TestWhateverGoesWrongWithATurnIsHealed(t *testing.T) {
 	sideBySide(t)
 	for _, v := range turns() {
@@ -56,7 +56,7 @@ func TestWhateverGoesWrongWithATurnIsHealed(t *testing.T) {
 	}
 }
 
-// turn brings the release to its second step, or past the last one, and turns it.
+// turn brings the release to its second step, or past the last one, and triggers the event.
 func (y *yard) turn(ctx context.Context, namespace string, h *history) error {
 	if y.end == undone {
 		return y.undo(ctx, namespace, h)
@@ -89,7 +89,8 @@ func (y *yard) turn(ctx context.Context, namespace string, h *history) error {
 	return nil
 }
 
-// undo approves each step, and rolls the workload back when only the canary is left: a quota keeps other pods from coming until then.
+// undo approves each step, and rolls the workload back when only the canary is left. A quota prevents other pods until
+// then.
 func (y *yard) undo(ctx context.Context, namespace string, h *history) error {
 	for n := range steps() {
 		if err := y.paused(ctx, n+1, h); err != nil {
@@ -122,7 +123,7 @@ func (y *yard) undo(ctx context.Context, namespace string, h *history) error {
 	return y.kubernetes.CoreV1().ResourceQuotas(namespace).Delete(ctx, app, metav1.DeleteOptions{})
 }
 
-// wanting is the ReplicaSet of the workload itself that is told to have all its pods, "" for none.
+// wanting returns the workload's own ReplicaSet that wants all its pods, "" if there is no such ReplicaSet.
 func (o objects) wanting() string {
 	for key, u := range o {
 		if strings.HasPrefix(key, "replicasets/"+app+"-") && !strings.HasPrefix(key, "replicasets/"+canary) && replicas(u) == size {
@@ -132,7 +133,7 @@ func (o objects) wanting() string {
 	return ""
 }
 
-// full keeps further pods from being made in the namespace.
+// full prevents new pods in the namespace.
 func (y *yard) full(ctx context.Context, namespace string) error {
 	quotas := y.kubernetes.CoreV1().ResourceQuotas(namespace)
 	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: app}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}}}

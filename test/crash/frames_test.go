@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// behind is for how long a delayed frame stays away: longer than a whole release without a wait takes.
+// behind is the delay of a delayed frame: longer than a whole release without a wait takes.
 const behind = 1500 * time.Millisecond
 
-// framed has the frames of a watch go through the plan. Other answers are left as they are.
+// framed passes the frames of a watch through the plan. It returns other answers unchanged.
 func framed(j *journal, who string, r *http.Request, response *http.Response) *http.Response {
 	resource := resourceOf(r.URL.Path)
 	if response == nil || response.StatusCode != http.StatusOK || r.URL.Query().Get("watch") == "" || !strings.Contains(r.URL.Path, "/namespaces/") {

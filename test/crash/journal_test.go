@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// journal is what the executors and the watcher of one run did, and the plan by which it goes wrong.
+// journal records the acts of the executors and the watcher of one run, and has the plan for its failure.
 type journal struct {
 	plan plan
 
 	mu   sync.Mutex
 	seen map[string]int
 	acts []act
-	// met counts, of each kind, the writes that met another one and were made again.
+	// met counts the writes that met another one and were retried, by kind.
 	met map[string]int
-	// begun says that the release has begun; frames of watches count from then on.
+	// begun reports that the release has begun; frames of watches count from then on.
 	begun bool
-	// came says that the act of the plan has come.
+	// came reports that the act of the plan has come.
 	came bool
 	// writes counts the requests that could have changed something.
 	writes   int
 	breaches []string
-	// routed is when the last write to a route was sent.
+	// routed is the time at which the last write to a route was sent.
 	routed time.Time
 }
 
@@ -31,7 +31,7 @@ func newJournal(p plan) *journal {
 	return &journal{plan: p, seen: map[string]int{}, met: map[string]int{}}
 }
 
-// note counts an act and says how it goes wrong, "" for not at all.
+// note counts an act and returns the way in which it fails, "" if it does not.
 func (j *journal) note(kind string) way {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -45,7 +45,7 @@ func (j *journal) note(kind string) way {
 	return j.plan.way
 }
 
-// frame is note for a frame of a watch.
+// frame does the same for a frame of a watch.
 func (j *journal) frame(kind string) way {
 	j.mu.Lock()
 	begun := j.begun
@@ -69,15 +69,15 @@ func (j *journal) begin() {
 	j.begun = true
 }
 
-// meets takes in that a write met another one.
+// meets records that a write met another one.
 func (j *journal) meets(kind string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.met[kind]++
 }
 
-// all are the acts so far, as many writes of each kind as met no other one: how many are made again depends on the load, and a run without
-// any of them has just these.
+// all returns the acts so far. Of each kind, it counts the writes that met no other one, because the number of retries
+// depends on the load. A run without retries has exactly these.
 func (j *journal) all() []act {
 	j.mu.Lock()
 	defer j.mu.Unlock()

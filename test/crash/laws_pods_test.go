@@ -9,10 +9,10 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// firstImage is that of the version before any release.
+// firstImage is the image of the version before any release.
 const firstImage = "app:1"
 
-// imageOf is the image of a pod, or of the pods that an object makes.
+// imageOf returns the image of a pod, or of the pods that an object creates.
 func imageOf(u *unstructured.Unstructured) string {
 	fields := []string{"spec", "template", "spec", "containers"}
 	if u.GetKind() == "Pod" {
@@ -26,7 +26,7 @@ func imageOf(u *unstructured.Unstructured) string {
 	return ""
 }
 
-// available is how many new pods may take traffic.
+// available returns the number of new pods that may take traffic.
 func (l *laws) available() (n int64) {
 	if l.variant.style == beside || l.variant.style == world.Attached {
 		if d := l.live["deployments/"+canary]; d != nil {
@@ -58,9 +58,9 @@ func ready(pod *unstructured.Unstructured) bool {
 	return false
 }
 
-// held reports whether a workload makes no new pods but those that a step wants: it is paused, or a Deployment that makes them itself is
-// parked, so that it goes no further than its budget, or a DaemonSet waits for its pods to be deleted, or another kind has a partition that
-// keeps some of them as they are.
+// held reports whether a workload creates only the new pods that a step wants. It is paused, it is a taken over
+// Deployment limited by its budget, it is a DaemonSet that waits for deletions of its pods, or it has a partition that
+// keeps some pods.
 func (l *laws) held(w *unstructured.Unstructured) bool {
 	const never = 1<<31 - 2
 	paused, _, _ := unstructured.NestedBool(w.Object, "spec", "paused")
@@ -69,7 +69,8 @@ func (l *laws) held(w *unstructured.Unstructured) bool {
 	return paused || l.variant.parks() && seconds == never || update == "OnDelete" || keeps(w)
 }
 
-// keeps reports whether a workload has a partition that leaves pods as they are. It is a number, or a percentage.
+// keeps reports whether a workload has a partition that keeps pods unchanged. The partition is a number, or a
+// percentage.
 func keeps(w *unstructured.Unstructured) bool {
 	for _, fields := range [][]string{{"partition"}, {"rollingUpdate", "partition"}} {
 		partition, set, _ := unstructured.NestedFieldNoCopy(w.Object, append([]string{"spec", "updateStrategy"}, fields...)...)
@@ -80,7 +81,7 @@ func keeps(w *unstructured.Unstructured) bool {
 	return false
 }
 
-// replaced looks at the pods of one version of a workload that makes them itself.
+// replaced checks the pods of one version of a workload that creates them itself.
 func (l *laws) replaced(resource string, old, now *unstructured.Unstructured) {
 	switch {
 	case resource == "replicasets" && l.variant.parks():
@@ -100,7 +101,7 @@ func (l *laws) replaced(resource string, old, now *unstructured.Unstructured) {
 	}
 }
 
-// came looks at new pods of a new version, of which there are n now.
+// came checks new pods of a new version. Their number is n now.
 func (l *laws) came(n int64) {
 	step := int(l.machine.Step)
 	if !l.state().InStep() || step < 1 || step > len(steps()) {
@@ -114,7 +115,7 @@ func (l *laws) came(n int64) {
 	}
 }
 
-// replicas is how many pods an object wants, 0 of none.
+// replicas returns the number of pods that an object wants, 0 for no object.
 func replicas(u *unstructured.Unstructured) (n int64) {
 	if u != nil {
 		n, _, _ = unstructured.NestedInt64(u.Object, "spec", "replicas")

@@ -16,8 +16,8 @@ import (
 
 const canary = app + api.SuffixCanary
 
-// breaches tells which of the invariants of the core, as docs/invariants.md names them, did not hold after which change; those of
-// test/world as well.
+// breaches returns the broken invariants of the core, as docs/invariants.md names them, and the change that broke each.
+// It includes the laws of test/world.
 func breaches(changes []change, v variant) []string {
 	l := laws{variant: v, live: objects{}, pauses: map[int64]bool{}}
 	for _, c := range changes {
@@ -26,13 +26,13 @@ func breaches(changes []change, v variant) []string {
 	return append(l.broken, world.Breaches(written(changes))...)
 }
 
-// laws is what is known after some changes.
+// laws is the state of a namespace after some changes.
 type laws struct {
 	variant variant
 	live    objects
-	// machine is the committed memory of the state machine, before the change that is looked at.
+	// machine is the committed memory of the state machine, before the current change.
 	machine api.SluiceStatus
-	// pauses are those that were approved.
+	// pauses has the approved pauses.
 	pauses map[int64]bool
 	broken []string
 }
@@ -74,7 +74,7 @@ func (l *laws) take(c change) {
 
 func (l *laws) state() rollout.State { return rollout.State(l.machine.State) }
 
-// committed looks at a new status.
+// committed checks a new status.
 func (l *laws) committed() {
 	r := l.live.rollout()
 	if r.Status.Sluice == nil {
@@ -86,7 +86,7 @@ func (l *laws) committed() {
 		l.pauses[m.PauseSeq] = true
 	}
 	for _, a := range r.Status.Approvals {
-		l.pauses[a.PauseSeq] = true // metrics approve without a pause that is seen
+		l.pauses[a.PauseSeq] = true // metrics approve without a visible pause
 	}
 	if m.Epoch < old.Epoch || m.PauseSeq < old.PauseSeq || m.TransitionSeq < old.TransitionSeq {
 		l.breach("EpochMonotonic", "epoch %d, pause %d and transition %d came after %d, %d and %d", m.Epoch, m.PauseSeq, m.TransitionSeq, old.Epoch, old.PauseSeq, old.TransitionSeq)
@@ -102,7 +102,7 @@ func (l *laws) committed() {
 	}
 }
 
-// stepsOf is how many steps a Rollout has.
+// stepsOf returns the number of steps of a Rollout.
 func stepsOf(r *api.Rollout) int {
 	switch s := r.Spec.Strategy; {
 	case s.BlueGreen != nil:
@@ -135,7 +135,7 @@ func (l *laws) atRest() {
 	}
 }
 
-// routed looks at the canary's share of the traffic.
+// routed checks the canary's share of the traffic.
 func (l *laws) routed(old, now int64) {
 	if now <= old {
 		return
@@ -157,12 +157,13 @@ func (l *laws) routed(old, now int64) {
 	}
 }
 
-// promoted reports whether the last step of a blue-green release has been agreed to, so that all traffic may go to the new version.
+// promoted reports whether the last step of a blue-green release was agreed to. Then all traffic may go to the new
+// version.
 func (l *laws) promoted() bool {
 	return l.variant.blueGreen() && l.state() == rollout.StateFinalising && l.machine.FinaliseReason == api.FinaliseSuccess
 }
 
-// scaled looks at the canary's pods.
+// scaled checks the canary's pods.
 func (l *laws) scaled(old, now *unstructured.Unstructured) {
 	is := replicas(now)
 	if is <= replicas(old) && old != nil {
@@ -177,7 +178,7 @@ func (l *laws) scaled(old, now *unstructured.Unstructured) {
 	}
 }
 
-// weight is the percentage of the traffic that a VirtualService gives to the canary Service.
+// weight returns the percentage of the traffic that a VirtualService gives to the canary Service.
 func weight(route *unstructured.Unstructured) int64 {
 	if route == nil {
 		return 0
@@ -196,19 +197,19 @@ func weight(route *unstructured.Unstructured) int64 {
 	return sum
 }
 
-// ingressWeight is the percentage of the traffic that a canary Ingress gives to its Service.
+// ingressWeight returns the percentage of the traffic that a canary Ingress gives to its Service.
 func ingressWeight(canary *unstructured.Unstructured) int64 {
 	if canary == nil {
 		return 0
 	}
 	w, err := strconv.ParseInt(canary.GetAnnotations()["nginx.ingress.kubernetes.io/canary-weight"], 10, 64)
 	if err != nil {
-		return 100 // as far as anybody knows
+		return 100 // the share is unknown, so assume the most
 	}
 	return w
 }
 
-// selected is the revision that a Service is narrowed to.
+// selected returns the revision to which a Service is narrowed.
 func selected(service *unstructured.Unstructured) string {
 	if service == nil {
 		return ""
@@ -233,7 +234,8 @@ func (o objects) endpoints(service string) (ready int64) {
 	return ready
 }
 
-// written are changes as test/world knows them. Nobody but executors changes what its laws are about.
+// written converts changes to writes of test/world, all with the user name of an executor: only executors change the
+// objects of its laws.
 func written(changes []change) []world.Write {
 	const executorUser = "system:serviceaccount:" + api.Namespace + ":" + api.ServiceAccountExecutor
 	verbs := map[watch.EventType]string{watch.Added: "create", watch.Modified: "update", watch.Deleted: "delete"}

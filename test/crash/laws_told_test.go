@@ -12,7 +12,7 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// story is the changes of a namespace, as a test tells them.
+// story is a list of changes of a namespace, written by a test.
 type story []change
 
 func (s story) then(resource, name string, object map[string]any) story {
@@ -47,7 +47,7 @@ func (s story) canary(replicas, available int64) story {
 	return s.then("deployments", canary, map[string]any{"spec": map[string]any{"replicas": replicas}, "status": map[string]any{"availableReplicas": available}})
 }
 
-// endpoints are so many of the canary Service, ready.
+// endpoints adds n ready endpoints of the canary Service.
 func (s story) endpoints(n int) story { return s.endpointsOf(canary, n) }
 
 func (s story) endpointsOf(service string, n int) story {
@@ -66,7 +66,7 @@ func (s story) weight(percent int64) story {
 	}}}}})
 }
 
-// set is a ReplicaSet of the workload itself.
+// set adds a ReplicaSet of the workload itself.
 func (s story) set(image string, replicas int64) story {
 	return s.then("replicasets", image, map[string]any{"kind": "ReplicaSet", "spec": map[string]any{"replicas": replicas, "template": map[string]any{"spec": running(image)}},
 		"status": map[string]any{"readyReplicas": replicas}})
@@ -80,7 +80,7 @@ func running(image string) map[string]any {
 	return map[string]any{"containers": []any{map[string]any{"image": image}}}
 }
 
-// workload is one that makes its pods itself, of the second version.
+// workload adds a workload of the second version that creates its pods itself.
 func (s story) workload(resource string, spec map[string]any) story {
 	spec["template"] = map[string]any{"spec": running("app:2")}
 	return s.then(resource, app, map[string]any{"spec": spec})

@@ -17,10 +17,10 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// verdicts are the ends that metrics decide about.
+// verdicts returns the ends that metrics decide about.
 func verdicts() []end { return []end{promoted, stopped} }
 
-// Whatever goes wrong with those who measure, metrics say what they say when nothing does: after the same number of measurements.
+// A failure of a measuring component must not change the verdict of the metrics, nor the number of measurements.
 func TestWhateverGoesWrongWithAnAnalysisChangesNoVerdict(t *testing.T) {
 	sideBySide(t)
 	for _, e := range verdicts() {
@@ -33,7 +33,7 @@ func TestWhateverGoesWrongWithAnAnalysisChangesNoVerdict(t *testing.T) {
 	}
 }
 
-// template measures each second what is 1 when the release is to pass. Two measurements decide.
+// template measures each second a value that is 1 if the release is to pass. Two measurements decide.
 const template = `apiVersion: sluice.dev/v1alpha1
 kind: AnalysisTemplate
 metadata: {name: %[1]s}
@@ -47,7 +47,7 @@ spec:
     passWhen: value == 1
 `
 
-// createMeasured makes an application whose first and only step is measured.
+// createMeasured creates an application whose only step is measured.
 func (y *yard) createMeasured(ctx context.Context, namespace string) error {
 	count, value := 2, 1
 	if y.end == stopped {
@@ -74,7 +74,7 @@ func (y *yard) createMeasured(ctx context.Context, namespace string) error {
 	return err
 }
 
-// settled reports whether the release has ended as its variant does.
+// settled reports whether the release has reached the end of its variant.
 func (y *yard) settled(live objects) bool {
 	if y.end != stopped {
 		return y.variant.settled(live)
@@ -88,6 +88,6 @@ func (y *yard) settled(live objects) bool {
 			return false
 		}
 	}
-	// That the canary is gone is shown a little later, and what it says of a wait that is over as well.
+	// The status shows a little later that the canary is gone and that a wait is over.
 	return weight(live["virtualservices/"+app]) == 0 && live.pods() == size && r.Status.CanaryStatus.PodTemplateHash == "" && waitsNoMore(r)
 }

@@ -11,12 +11,12 @@ import (
 	"sync"
 )
 
-// wire stands between one executor and NATS and knows enough of the protocol to see what the executor publishes.
+// wire is a proxy between one executor and NATS. It knows enough of the protocol to see the executor's messages.
 type wire struct {
 	*journal
 	server   string
 	listener net.Listener
-	// name names what is published.
+	// name returns the kind of a published message.
 	name func(subject string, body []byte) (kind string)
 	die  func()
 
@@ -26,7 +26,7 @@ type wire struct {
 	served sync.WaitGroup
 }
 
-// newWire listens on behalf of a server.
+// newWire listens in place of a server.
 func newWire(j *journal, server string, name func(string, []byte) string, die func()) (*wire, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -47,7 +47,7 @@ func newWire(j *journal, server string, name func(string, []byte) string, die fu
 
 func (w *wire) url() string { return "nats://" + w.listener.Addr().String() }
 
-// breakOff ends all connections, and lets nobody connect any more.
+// breakOff ends all connections and refuses new ones.
 func (w *wire) breakOff() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -72,7 +72,7 @@ func (w *wire) keep(conns ...net.Conn) bool {
 	return !w.broken
 }
 
-// serve passes on what an executor says until the connection ends, by itself or by the plan.
+// serve passes the executor's messages on until the connection ends, by itself or by the plan.
 func (w *wire) serve(client net.Conn) {
 	defer client.Close()
 	server, err := net.Dial("tcp", w.server)
@@ -111,7 +111,7 @@ func (w *wire) serve(client net.Conn) {
 			break
 		}
 		if way != "" {
-			_ = server.(*net.TCPConn).CloseWrite() // it takes what was written, and then ends
+			_ = server.(*net.TCPConn).CloseWrite() // the server reads the rest, and then closes
 			<-copied
 		}
 		if way == after {
@@ -125,7 +125,7 @@ func (w *wire) serve(client net.Conn) {
 	<-copied
 }
 
-// hurt says how a message goes wrong, "" for not at all.
+// hurt returns the way in which a message fails, "" if it does not.
 func (w *wire) hurt(kind string) way {
 	if kind == "" {
 		return ""
@@ -133,7 +133,7 @@ func (w *wire) hurt(kind string) way {
 	return w.note(kind)
 }
 
-// answers go to the executor until they are muted.
+// answers passes answers to the executor until it is muted.
 type answers struct {
 	mu    sync.Mutex
 	to    io.Writer
@@ -161,7 +161,7 @@ func (a *answers) Write(p []byte) (int, error) {
 	return a.to.Write(p)
 }
 
-// read reads one message of a client, and names what is published by it; "" for everything that cannot be hurt by a plan.
+// read reads one message of a client and returns its kind, "" for a message that no plan can hurt.
 func read(r *bufio.Reader, name func(string, []byte) string) (message []byte, kind string, err error) {
 	message, err = r.ReadBytes('\n')
 	if err != nil {
@@ -182,7 +182,7 @@ func read(r *bufio.Reader, name func(string, []byte) string) (message []byte, ki
 	return append(message, body...), name(words[1], body), nil
 }
 
-// hinted names what a watcher publishes.
+// hinted returns the kind of a watcher's message.
 func hinted(subject string, _ []byte) string {
 	switch {
 	case strings.HasPrefix(subject, "sluice.work."):
@@ -193,7 +193,7 @@ func hinted(subject string, _ []byte) string {
 	return ""
 }
 
-// analyzed names what an analyzer publishes.
+// analyzed returns the kind of an analyzer's message.
 func analyzed(subject string, body []byte) string {
 	if strings.HasPrefix(subject, "$KV.sluice_analysis.") {
 		return toNATS + analyzing + " store sums"
@@ -204,7 +204,7 @@ func analyzed(subject string, body []byte) string {
 	return ""
 }
 
-// published names what an executor publishes.
+// published returns the kind of an executor's message.
 func published(subject string, body []byte) string {
 	word := bytes.TrimSpace(body)
 	switch {
@@ -217,7 +217,7 @@ func published(subject string, body []byte) string {
 	case strings.HasPrefix(subject, "$JS.ACK.") && bytes.HasPrefix(word, []byte("-NAK")):
 		return toNATS + "nak"
 	case strings.HasPrefix(subject, "sluice.idle."):
-		return "" // how often who has nothing to do says so depends on how long a run takes
+		return "" // the number of these messages of an idle executor depends on the length of a run
 	case strings.HasPrefix(subject, "sluice."):
 		return toNATS + "publish " + strings.SplitN(subject, ".", 3)[1]
 	}

@@ -49,7 +49,7 @@ func TestAKindOfActThatNoReleaseHasIsMissed(t *testing.T) {
 	}
 }
 
-// Kinds of acts are played only if a release has them, so that a family that is no longer played is missed, too.
+// The tests play only kinds of acts that a release has. So a family that is no longer played must fail a test, too.
 func TestEachFamilyOfReleasesIsPlayed(t *testing.T) {
 	t.Parallel()
 	for family, test := range map[string]struct {
@@ -207,7 +207,8 @@ func TestAWatchOfAllNamespacesIsNarrowed(t *testing.T) {
 	}
 }
 
-// What is written again because it met another write is no act more: a run in which nothing meets has as many acts.
+// A write that is retried because it met another one is not an additional act. A run without such meetings has as many
+// acts.
 func TestAWriteThatIsMadeAgainIsNoActMore(t *testing.T) {
 	j := newJournal(plan{})
 	for _, kind := range []string{"PATCH deployments/app", "PATCH deployments/app", "PUT rollouts/app/status", "PATCH deployments/app"} {

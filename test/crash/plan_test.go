@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// act is one thing that is done in a release and can go wrong: the n-th of its kind, counted from 1. Kinds read as
-// "PUT rollouts/app/status", "NATS ack" and "watcher watches deployments".
+// act is one action of a release that can fail: the n-th of its kind, counted from 1. Kinds read as "PUT
+// rollouts/app/status", "NATS ack" and "watcher watches deployments".
 type act struct {
 	kind string
 	nth  int
@@ -16,26 +16,26 @@ type act struct {
 
 func (a act) String() string { return a.kind + "#" + strconv.Itoa(a.nth) }
 
-// way is how an act goes wrong.
+// way is a way in which an act fails.
 type way string
 
-// Ways of a write to Kubernetes; the first three are those of a word to NATS as well.
+// Ways of a write to Kubernetes. The first three are ways of a message to NATS, too.
 const (
 	before way = "before" // it never arrives, and the executor is dead
-	after  way = "after"  // it is carried out, and the executor dies before it learns that
-	lost   way = "lost"   // it is carried out, and the executor is told that the connection broke
-	gone   way = "gone"   // it never arrives because the connection breaks; for the watcher's hints, as a watcher may die and nobody take over
+	after  way = "after"  // it is carried out, and the executor dies before it reads the answer
+	lost   way = "lost"   // it is carried out, and the executor gets an error because the connection broke
+	gone   way = "gone"   // it never arrives because the connection breaks; for the watcher's hints, because a watcher may die without a successor
 
-	conflict way = "409" // it is refused
+	conflict way = "409" // the API server refuses it
 	busy     way = "429"
 	broken   way = "500"
-	late     way = "late" // the executor loses NATS while it is on its way; it arrives when another executor has finished the release
+	late     way = "late" // the executor loses NATS while the write is on its way; the write arrives when another executor has finished the release
 )
 
 // Ways of a frame of a watch.
 const (
 	dropped way = "drop"  // the watcher never sees it
-	delayed way = "delay" // it comes when the release has gone on without it for a while, and so do those after it
+	delayed way = "delay" // it comes when the release has gone on without it for a while, and so do the frames after it
 	cut     way = "cut"   // the connection ends just before it
 )
 
@@ -44,7 +44,7 @@ const (
 	hinting = toNATS + "hint"
 
 	hintingToMeasure = toNATS + "hint to measure"
-	// analyzing begins what an analyzer does, after the word that says whether it is said to NATS.
+	// analyzing begins the kinds of an analyzer's acts, after the prefix for messages to NATS.
 	analyzing = "analyzer"
 
 	watches = " watches "
@@ -71,7 +71,7 @@ func (a act) ways() []way {
 	return []way{before, after, lost, conflict, busy, broken, late}
 }
 
-// plan is one act that goes wrong in one way. The zero value is the undisturbed run.
+// plan is one act that fails in one way. The zero value is the undisturbed run.
 type plan struct {
 	act
 	way way
@@ -79,12 +79,12 @@ type plan struct {
 
 func (p plan) String() string { return p.act.String() + ":" + string(p.way) }
 
-// makesLate reports whether an object is made after its time. Kubernetes knows no precondition for that, so for a moment no law holds;
-// what is made is taken away again.
+// makesLate reports whether an object is created too late. Kubernetes has no precondition for that, so the laws do not
+// hold for a moment. The executor deletes the object again.
 func (p plan) makesLate() bool { return p.way == late && strings.HasPrefix(p.kind, http.MethodPost) }
 
-// within is the plan for a run that does just these acts: the last one of the kind where there are fewer than the plan counts on. Without
-// an act of the kind, the plan stays as it is.
+// within adapts the plan to a run with these acts. If there are fewer of the kind than the plan expects, it takes the
+// last one. Without an act of the kind, the plan stays as it is.
 func (p plan) within(acts []act) plan {
 	made := 0
 	for _, a := range acts {
@@ -98,7 +98,7 @@ func (p plan) within(acts []act) plan {
 	return p
 }
 
-// parsePlan reads what String wrote.
+// parsePlan parses the output of String.
 func parsePlan(s string) (plan, error) {
 	kind, rest, ok := strings.Cut(s, "#")
 	count, name, ok2 := strings.Cut(rest, ":")
@@ -115,7 +115,7 @@ func parsePlan(s string) (plan, error) {
 	return plan{}, fmt.Errorf("parse plan %q: its ways are %v", s, p.ways())
 }
 
-// plans are all ways in which the acts of an undisturbed release can go wrong.
+// plans returns all ways in which the acts of an undisturbed release can fail.
 func plans(acts []act) []plan {
 	var list []plan
 	for _, a := range acts {

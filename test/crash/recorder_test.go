@@ -19,7 +19,7 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// change is one write to an object, by anybody.
+// change is one write to an object, by any user.
 type change struct {
 	// version orders all changes of a cluster.
 	version  int64
@@ -30,10 +30,10 @@ type change struct {
 
 func (c change) key() string { return c.resource + "/" + c.object.GetName() }
 
-// objects are those of a namespace at a moment, by resource and name.
+// objects are the objects of a namespace at a moment, by resource and name.
 type objects map[string]*unstructured.Unstructured
 
-// history is all that has happened in one namespace.
+// history has all changes of one namespace.
 type history struct {
 	mu      sync.Mutex
 	changes []change
@@ -54,7 +54,7 @@ func (h *history) add(c change) {
 	h.moved = make(chan struct{})
 }
 
-// await waits until the namespace is as it should be, for as long as anything moves in it.
+// await waits until the namespace has the wanted state, as long as anything moves in it.
 func (h *history) await(ctx context.Context, what string, reached func(objects) bool) error {
 	for {
 		h.mu.Lock()
@@ -73,7 +73,7 @@ func (h *history) await(ctx context.Context, what string, reached func(objects) 
 	}
 }
 
-// tell says how a release stands.
+// tell describes the state of a release.
 func (h *history) tell() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -87,7 +87,7 @@ func (h *history) tell() string {
 	return fmt.Sprintf("the release is in %s of step %d: %s", state, step, message)
 }
 
-// ordered are the changes so far, in the order in which they took effect.
+// ordered returns the changes so far, in the order in which they took effect.
 func (h *history) ordered() []change {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -96,7 +96,8 @@ func (h *history) ordered() []change {
 	return list
 }
 
-// witness watches all namespaces as the administrator, and so sees every state of every object whoever wrote it.
+// witness watches all namespaces as the administrator. So it sees every state of every object, regardless of the
+// writer.
 type witness struct {
 	mu         sync.Mutex
 	namespaces map[string]*history
@@ -129,7 +130,7 @@ func watched() []schema.GroupVersionResource {
 	}
 }
 
-// startWitness watches until ctx is done; wait returns then.
+// startWitness watches until ctx is done. Then wait returns.
 func startWitness(ctx context.Context, client dynamic.Interface) (w *witness, wait func(), err error) {
 	w = &witness{namespaces: map[string]*history{}}
 	var running sync.WaitGroup

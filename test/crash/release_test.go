@@ -17,7 +17,7 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// app is the name of everything that a user makes in a run.
+// app is the name of all objects that a user creates in a run.
 const app = "app"
 
 // graceSeconds is the grace period of the Rollout.
@@ -30,7 +30,7 @@ func steps() []world.Step {
 	return []world.Step{{Replicas: 1, Weight: 20}, {Replicas: 2, Weight: 60}, {Replicas: 2, Weight: 100}}
 }
 
-// newVersion takes a moment to be ready, so that traffic which does not wait for that is seen.
+// newVersion needs a moment to be ready, so that the test detects traffic that does not wait for this.
 const newVersion = `{"spec":{"template":{"metadata":{"annotations":{"sluice.dev/ready-after":"200ms"}},"spec":{"containers":[{"name":"c","image":"app:2"}]}}}}`
 
 const (
@@ -38,7 +38,7 @@ const (
 	oldVersion   = `{"spec":{"template":{"metadata":{"annotations":{"sluice.dev/ready-after":null}},"spec":{"containers":[{"name":"c","image":"app:1"}]}}}}`
 )
 
-// create makes a namespace with the application in its first version.
+// create creates a namespace with the application in its first version.
 func (y *yard) create(ctx context.Context, namespace string) error {
 	_, err := y.kubernetes.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
 	if err != nil {
@@ -50,7 +50,8 @@ func (y *yard) create(ctx context.Context, namespace string) error {
 	return world.App{Name: app, Replicas: size, Steps: steps(), GraceSeconds: graceSeconds, Kind: y.style}.Create(ctx, y.objects, namespace)
 }
 
-// release brings the second version out, approving each pause in the moment it is seen, and returns when nothing of it is left.
+// release releases the second version and approves each pause as soon as it sees it. It returns when no part of the
+// release is left.
 func (y *yard) release(ctx context.Context, namespace string, h *history, j *journal) error {
 	if err := h.await(ctx, "the workload to be adopted", y.adopted); err != nil {
 		return err
@@ -81,7 +82,7 @@ func (y *yard) release(ctx context.Context, namespace string, h *history, j *jou
 	return h.await(ctx, "the end of the release", y.settled)
 }
 
-// change has the owner of the workload write a version.
+// change writes a version as the owner of the workload.
 func (y *yard) change(ctx context.Context, namespace, version string) error {
 	workloads := y.objects.Resource(y.style.Resource()).Namespace(namespace)
 	return workload.OnceKnown(ctx, func(ctx context.Context) error {
@@ -90,7 +91,7 @@ func (y *yard) change(ctx context.Context, namespace, version string) error {
 	})
 }
 
-// paused waits for the pause of a step, of the release that the variant ends with.
+// paused waits for the pause of a step, in the release that the variant ends with.
 func (y *yard) paused(ctx context.Context, step int, h *history) error {
 	there := world.PausedAt(int32(step))
 	return h.await(ctx, fmt.Sprintf("the pause of step %d", step), func(live objects) bool {
@@ -113,11 +114,11 @@ func (y *yard) approve(ctx context.Context, namespace string) error {
 	return err
 }
 
-// rollout is the Rollout of the run, an empty one when there is none.
+// rollout returns the Rollout of the run, an empty one if it does not exist.
 func (o objects) rollout() *api.Rollout {
 	r := &api.Rollout{}
 	if u := o["rollouts/"+app]; u != nil {
-		_ = runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, r) // what the API server took can be read
+		_ = runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, r) // the API server has validated it
 	}
 	return r
 }
@@ -127,7 +128,7 @@ func (v variant) adopted(live objects) bool {
 	return w != nil && w.GetAnnotations()[api.AnnotationRollout] == app && available(w) && world.Healthy(live.rollout())
 }
 
-// available reports whether a workload runs its template everywhere.
+// available reports whether all pods of a workload run its template.
 func available(d *unstructured.Unstructured) bool {
 	number := func(fields ...string) int64 { n, _, _ := unstructured.NestedInt64(d.Object, fields...); return n }
 	if d.GetKind() == "DaemonSet" {
@@ -139,8 +140,8 @@ func available(d *unstructured.Unstructured) bool {
 		number("status", "availableReplicas") == want && number("status", "replicas") == want
 }
 
-// settled reports whether a release has ended as its variant does and nothing of it is left, so that nobody has a reason to write any
-// more.
+// settled reports whether a release has reached the end of its variant and no part of it is left. Then no component has
+// a reason to write.
 func (v variant) settled(live objects) bool {
 	if !v.over(live) {
 		return false
@@ -153,7 +154,7 @@ func (v variant) settled(live objects) bool {
 	return available(live[v.workload()+"/"+app]) && live.pods() == size
 }
 
-// over reports whether the Rollout says that the release has ended.
+// over reports whether the Rollout's status says that the release has ended.
 func (v variant) over(live objects) bool {
 	r, w := live.rollout(), live[v.workload()+"/"+app]
 	switch v.end {
@@ -175,7 +176,7 @@ func (v variant) over(live objects) bool {
 	return waitsNoMore(r)
 }
 
-// waitsNoMore reports whether what a Rollout says of a wait has been written over, as it is a moment after the wait.
+// waitsNoMore reports whether the status no longer shows a wait. The executor removes it a moment after the wait.
 func waitsNoMore(r *api.Rollout) bool {
 	progressing := world.Condition(r, api.ConditionProgressing)
 	return progressing != nil && r.Status.Message == progressing.Message

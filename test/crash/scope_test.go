@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// resources are those that belong to a namespace and that parts of Sluice may list in all of them.
+// resources returns the namespaced resources that components of Sluice may list in all namespaces.
 func resources() []string {
 	return []string{"deployments", "daemonsets", "statefulsets", "clonesets", "replicasets", "pods", "services", "endpointslices", "virtualservices", "destinationrules", "ingresses", "rollouts", "controllerrevisions", "analysistemplates"}
 }
 
-// scoped narrows a request for the objects of all namespaces to those of one: each run has a watcher and executors of its own, and
-// they do not see those of other runs. The watcher sees one definition of Istio's only.
+// scoped narrows a request for the objects of all namespaces to one namespace. Each run has its own watcher and
+// executors. They do not see the objects of other runs. The watcher sees only one definition of Istio's.
 func scoped(r *http.Request, namespace, definition string) *http.Request {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	last := len(parts) - 1
@@ -32,10 +32,11 @@ func scoped(r *http.Request, namespace, definition string) *http.Request {
 	return narrow
 }
 
-// resourceOf is the resource that a path ends in, for lists and watches.
+// resourceOf returns the resource at the end of a path, for lists and watches.
 func resourceOf(path string) string { return path[strings.LastIndex(path, "/")+1:] }
 
-// kindOf names a write by verb and object, in words that are the same in each run: pods and Events have names that are not.
+// kindOf names a write by verb and object, with the same words in each run: names of pods and Events differ between
+// runs.
 func kindOf(r *http.Request, namespace string) string {
 	_, object, _ := strings.Cut(r.URL.Path, "/namespaces/"+namespace+"/")
 	for _, resource := range []string{"pods", "events"} {
@@ -49,16 +50,16 @@ func kindOf(r *http.Request, namespace string) string {
 	return r.Method + " " + object
 }
 
-// pilot is the watcher's way to the API server.
+// pilot is the watcher's transport to the API server.
 type pilot struct {
 	*journal
 	namespace string
-	// definition is the resource of Istio's whose definition the watcher sees.
+	// definition is the resource of Istio whose definition the watcher sees.
 	definition string
 	next       http.RoundTripper
 }
 
-// WrappedRoundTripper lets client-go find the way to cancel a request.
+// WrappedRoundTripper lets client-go find the transport that can cancel a request.
 func (p *pilot) WrappedRoundTripper() http.RoundTripper { return p.next }
 
 func (p *pilot) RoundTrip(r *http.Request) (*http.Response, error) {

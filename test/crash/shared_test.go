@@ -25,13 +25,13 @@ import (
 )
 
 const (
-	// room is for the pods of all runs on each node: what a run has made stays to the end.
+	// room is the number of pods of all runs on each node. The objects of a run stay to the end.
 	room = 10_000
 	// setUp bounds the start of a ground.
 	setUp = 10 * time.Minute
 )
 
-// ground is what yards stand on: a control plane, a NATS and a Prometheus.
+// ground has the servers of yards: a control plane, a NATS and a Prometheus.
 type ground struct {
 	*world.World
 	prometheus *prometheus.Server
@@ -44,13 +44,13 @@ type ground struct {
 	js         jetstream.JetStream
 	scripts    *script.Library
 	runs       atomic.Int64
-	// playing holds one for each run under way.
+	// playing holds one element for each run under way.
 	playing chan struct{}
-	// ends undo what was begun.
+	// ends stop the started parts.
 	ends []func() error
 }
 
-// shared is the ground of all yards, made with the first.
+// shared is the ground of all yards, created with the first one.
 var shared struct {
 	once   sync.Once
 	ground *ground
@@ -68,8 +68,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// newYard is a yard on the ground of all, where it stands beside others. When all plans are played it has a ground of its own: what so
-// many runs leave behind is too much for one.
+// newYard returns a yard on the shared ground. When all plans are played, it gets its own ground, because so many runs
+// leave too many objects for one.
 func newYard(t *testing.T, v variant) *yard {
 	t.Helper()
 	if testing.Short() {
@@ -95,14 +95,14 @@ func newYard(t *testing.T, v variant) *yard {
 	return &yard{shared.ground, v}
 }
 
-// sideBySide lets a test run beside others, but not when all plans are played.
+// sideBySide lets a test run in parallel with others, except when all plans are played.
 func sideBySide(t *testing.T) {
 	if !*everything {
 		t.Parallel()
 	}
 }
 
-// newGround begins with all that a yard needs. Whoever calls it calls stop.
+// newGround starts all servers that a yard needs. The caller must call stop.
 func newGround(ctx context.Context) (*ground, error) {
 	g := &ground{scripts: script.NewLibrary(luaconfiguration.FS, ""), playing: make(chan struct{}, *atOnce)}
 	ctx, cancel := context.WithTimeout(ctx, setUp)
@@ -144,7 +144,7 @@ func (g *ground) start(ctx context.Context) (err error) {
 	return g.watch(ctx)
 }
 
-// watch begins with what looks on, until the ground is left.
+// watch starts the observers, which run until the ground stops.
 func (g *ground) watch(ctx context.Context) error {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	g.inTheEnd(func() error { stop(); return nil })
@@ -175,7 +175,7 @@ func (g *ground) watch(ctx context.Context) error {
 
 func (g *ground) inTheEnd(do func() error) { g.ends = append(g.ends, do) }
 
-// stop undoes what was begun, the last first.
+// stop stops the started parts, the last one first.
 func (g *ground) stop() error {
 	var err error
 	for i := len(g.ends) - 1; i >= 0; i-- {
@@ -184,7 +184,7 @@ func (g *ground) stop() error {
 	return err
 }
 
-// enter waits until there is room for another run; leave makes it again.
+// enter waits until there is room for another run. The function leave frees it again.
 func (g *ground) enter() (leave func()) {
 	g.playing <- struct{}{}
 	return func() { <-g.playing }

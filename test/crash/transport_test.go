@@ -16,16 +16,17 @@ var (
 	errBroken = errors.New("the connection broke before the answer came")
 )
 
-// mortal is one executor's or analyzer's way to the API server.
+// mortal is the transport of one executor or analyzer to the API server.
 type mortal struct {
 	*journal
 	who       string
 	namespace string
 	next      http.RoundTripper
 	dead      chan struct{}
-	// die ends the executor at once, partition cuts it off from NATS only; another one takes over. Each works once.
+	// die ends the executor at once; partition only cuts it off from NATS. Another executor takes over. Each works
+	// once.
 	die, partition func()
-	// arrive is closed when late requests arrive; late counts those that are on their way.
+	// arrive is closed when late requests arrive. late counts the requests on their way.
 	arrive chan struct{}
 	late   *sync.WaitGroup
 }
@@ -39,7 +40,7 @@ func (m *mortal) isDead() bool {
 	}
 }
 
-// WrappedRoundTripper lets client-go find the way to cancel a request.
+// WrappedRoundTripper lets client-go find the transport that can cancel a request.
 func (m *mortal) WrappedRoundTripper() http.RoundTripper { return m.next }
 
 func (m *mortal) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -83,7 +84,7 @@ func (m *mortal) write(r *http.Request) (*http.Response, error) {
 		return m.delay(r)
 	}
 	response, err := m.next.RoundTrip(r)
-	if err == nil && response.StatusCode == http.StatusConflict { // one who was cut off may still try, and is refused
+	if err == nil && response.StatusCode == http.StatusConflict { // an executor that was cut off may still write, and is refused
 		m.meets(kind)
 	} else {
 		m.wrote()
@@ -94,7 +95,7 @@ func (m *mortal) write(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// unanswered carries a request out and keeps the answer back.
+// unanswered carries a request out and withholds the answer.
 func (m *mortal) unanswered(r *http.Request, w way) (*http.Response, error) {
 	response, err := m.next.RoundTrip(r)
 	if err == nil {
@@ -108,7 +109,7 @@ func (m *mortal) unanswered(r *http.Request, w way) (*http.Response, error) {
 	return nil, errDead
 }
 
-// delay lets a request arrive when arrive is closed, whether or not anybody still waits for the answer.
+// delay lets a request arrive when arrive is closed, even if its sender no longer waits for the answer.
 func (m *mortal) delay(r *http.Request) (*http.Response, error) {
 	type answer struct {
 		*http.Response
@@ -148,7 +149,7 @@ func buffered(r *http.Request) ([]byte, error) {
 	return body, err
 }
 
-// refusal is an answer as the API server would give it.
+// refusal returns an answer like the API server's.
 func refusal(r *http.Request, w way) *http.Response {
 	code, reason := http.StatusConflict, "Conflict"
 	header := http.Header{"Content-Type": {"application/json"}}

@@ -6,7 +6,7 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// variant is a release that is played again and again: how its pods come, and how it ends.
+// variant is a release that is played repeatedly: the kind of its application, and its end.
 type variant struct {
 	style world.AppKind
 	end   end
@@ -22,13 +22,13 @@ func (v variant) String() string {
 // beside is canary style.
 const beside world.AppKind = ""
 
-// end is how a release ends, and what decides about that.
+// end is the end of a release, and the event or decision that leads to it.
 type end string
 
 const (
-	// approved: somebody approves each step.
+	// approved: a user approves each step.
 	approved end = "approved"
-	// promoted: metrics pass, and that is the approval.
+	// promoted: metrics pass, which approves the step.
 	promoted end = "promoted"
 	// stopped: metrics fail.
 	stopped end = "stopped"
@@ -44,7 +44,7 @@ const (
 	undone end = "undone"
 )
 
-// variants are all releases that are played.
+// variants returns all releases that are played.
 func variants() []variant {
 	list := append([]variant{{beside, approved}}, turns()...)
 	for _, e := range verdicts() {
@@ -53,7 +53,7 @@ func variants() []variant {
 	return list
 }
 
-// always are kinds of acts that each undisturbed release of a variant has, however things fall together.
+// always returns kinds of acts that each undisturbed release of a variant has, regardless of the timing.
 func (v variant) always() []string {
 	if v.measured() { // only the acts of the analysis are played
 		return []string{
@@ -87,7 +87,7 @@ func (v variant) always() []string {
 	return kinds
 }
 
-// definition is the resource of Istio's whose definition the watcher sees.
+// definition returns the resource of Istio whose definition the watcher sees.
 func (v variant) definition() string {
 	if v.style == world.Attached {
 		return world.DestinationRuleResource().Resource
@@ -95,8 +95,8 @@ func (v variant) definition() string {
 	return "virtualservices"
 }
 
-// missing are the kinds that a release always has and that are not among these acts. Without them a part of what can go wrong is no longer
-// seen, and to play all of it proves little.
+// missing returns the kinds that a release always has and that are missing among these acts. Without them, the test
+// would miss some failures and prove little.
 func (v variant) missing(acts []act) (kinds []string) {
 	for _, kind := range v.always() {
 		if !slices.ContainsFunc(acts, func(a act) bool { return a.kind == kind }) {
@@ -108,18 +108,19 @@ func (v variant) missing(acts []act) (kinds []string) {
 
 func (v variant) measured() bool { return v.end == promoted || v.end == stopped }
 
-// turns reports whether the release takes a turn on its way.
+// turns reports whether an event interrupts the release.
 func (v variant) turns() bool { return v.end != approved && !v.measured() }
 
 func (v variant) blueGreen() bool { return v.style == world.BlueGreen }
 
-// parks reports whether the workload, a Deployment, makes the new pods itself, parked so that it goes no further than its budget.
+// parks reports whether the workload is a Deployment that creates the new pods itself, taken over and limited by its
+// budget.
 func (v variant) parks() bool { return v.style == world.InPlace || v.blueGreen() }
 
-// own reports whether the workload is no Deployment: it makes its pods itself, without a ReplicaSet between them.
+// own reports whether the workload is not a Deployment: it creates its pods itself, without a ReplicaSet.
 func (v variant) own() bool {
 	return v.style == world.Daemons || v.style == world.Ordered || v.style == world.Cloned
 }
 
-// workload is the resource of the workload.
+// workload returns the resource of the workload.
 func (v variant) workload() string { return v.style.Resource().Resource }

@@ -22,10 +22,10 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// patience bounds all releases of a test together. Nothing waits for it to pass.
+// patience bounds all releases of a test together. No test waits for it to pass.
 const patience = 15 * time.Minute
 
-// pause is how long, at least, an executor lives on before the next one is killed.
+// pause is the minimum time that an executor lives before the next one is killed.
 const pause = 350 * time.Millisecond
 
 var (
@@ -50,12 +50,13 @@ func TestTwoExecutorsKilledInTurnsFinishAHundredReleases(t *testing.T) {
 	f.nothingLeft(ctx)
 }
 
-// begin makes a world with a watcher, and a fleet in it that nobody releases yet: executors are processes of the program.
+// begin creates a world with a watcher and a fleet whose releases have not begun. Executors are processes of the
+// program.
 func begin(t *testing.T, namespaces, each int) (context.Context, *world.World, world.Program, *fleet) {
 	t.Helper()
 	w := world.Bare(t, world.Options{})
 	w.Begin(t, w.RunWatcher)
-	p, err := w.Program(t.TempDir()) // which takes long where nothing is compiled yet
+	p, err := w.Program(t.TempDir()) // the build takes long with an empty cache
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +75,7 @@ func noneLeft(t *testing.T, p world.Program) {
 	}
 }
 
-// lawful lets the API server's audit log tell whether a law was broken.
+// lawful checks the API server's audit log for breaches of the laws.
 func (f *fleet) lawful(w *world.World) {
 	f.t.Helper()
 	total, unanswered := 0, 0
@@ -98,7 +99,7 @@ func (f *fleet) lawful(w *world.World) {
 	f.t.Logf("of %d writes %d were never answered", total, unanswered)
 }
 
-// about are the writes to objects of the application that a breach names, all of them if it names none.
+// about returns the writes to objects of the application that a breach names, all of them if it names none.
 func about(breach string, writes []world.Write) []world.Write {
 	app := regexp.MustCompile(`\bapp-\d+\b`).FindString(breach)
 	return slices.DeleteFunc(slices.Clone(writes), func(w world.Write) bool { return app != "" && w.Name != app && !strings.HasPrefix(w.Name, app+"-") })
@@ -109,7 +110,7 @@ func ready(r *api.Rollout) bool {
 	return world.Healthy(r) && r.Status.CanaryStatus.StableRevision != ""
 }
 
-// finished is the goal that so many releases have been made and that the last has succeeded.
+// finished is the goal that a number of releases was made and that the last one has succeeded.
 func finished(releases int64) world.Goal {
 	return func(r *api.Rollout) bool {
 		c := world.Condition(r, api.ConditionSucceeded)
@@ -117,7 +118,7 @@ func finished(releases int64) world.Goal {
 	}
 }
 
-// fleet is many of everything: each in so many namespaces.
+// fleet has a number of namespaces, each with a number of applications.
 type fleet struct {
 	client           dynamic.Interface
 	t                *testing.T
@@ -171,7 +172,7 @@ func (f *fleet) change(ctx context.Context, image string) {
 	})
 }
 
-// follow approves each pause in the moment it is seen, until all Rollouts have reached a goal.
+// follow approves each pause as soon as it sees it, until all Rollouts have reached a goal.
 func (f *fleet) follow(ctx context.Context, goal world.Goal) {
 	f.t.Helper()
 	ctx, cancel := context.WithCancel(ctx)
@@ -215,13 +216,13 @@ func (f *fleet) approve(ctx context.Context, r *api.Rollout) {
 	f.t.Helper()
 	_, err := f.client.Resource(api.RolloutResource()).Namespace(r.Namespace).Patch(ctx, r.Name, types.MergePatchType,
 		[]byte(`{"status":{"canaryStatus":{"currentStepState":"StepReady"}}}`), metav1.PatchOptions{}, "status")
-	// The release may have moved on since it was seen to wait; then the approval is refused, and was not needed.
+	// The release may have moved on meanwhile. Then the API server refuses the approval, which was not needed.
 	if err != nil && !strings.Contains(err.Error(), "StepPaused") {
 		f.t.Error(err)
 	}
 }
 
-// nothingLeft checks that only what users made is there, as they made it.
+// nothingLeft checks that only objects of users exist, in the state in which users created them.
 func (f *fleet) nothingLeft(ctx context.Context) {
 	f.t.Helper()
 	for _, kind := range []schema.GroupVersionResource{{Version: "v1", Resource: "services"}, deployments, routes} {

@@ -10,15 +10,15 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// tooLong is for how long an executor is stopped: its lease runs out after six seconds, and what it had taken is then delivered to the
-// other one.
+// tooLong is the time for which an executor is stopped. Its lease expires after six seconds, and NATS then delivers its
+// hints to the other one.
 const tooLong = 8 * time.Second
 
-// stops is how often one is stopped.
+// stops is the number of times that an executor is stopped.
 const stops = 4
 
-// An executor that was stopped so long that another one took over its work wakes up in the middle of what it was about to write.
-// That must do no harm.
+// An executor is stopped for so long that another one takes over its work. It wakes up in the middle of a write, which
+// must do no harm.
 func TestAnExecutorThatWakesUpAfterItsLeaseIsGoneDoesNoHarm(t *testing.T) {
 	ctx, w, p, f := begin(t, 4, 5)
 	pair := []*world.Process{start(t, p), start(t, p)}
@@ -44,7 +44,7 @@ func TestAnExecutorThatWakesUpAfterItsLeaseIsGoneDoesNoHarm(t *testing.T) {
 	f.nothingLeft(ctx)
 }
 
-// start starts an executor that a test which fails does not leave behind.
+// start starts an executor and stops it at the end of the test, also after a failure.
 func start(t *testing.T, p world.Program) *world.Process {
 	t.Helper()
 	x, err := p.Start()
