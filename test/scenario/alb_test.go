@@ -14,8 +14,8 @@ import (
 
 const onALB = "alb.ingress.kubernetes.io/"
 
-// Two applications behind one load balancer are released at once by header. The manifests are those of the seed, in a namespace of the
-// test's; in that of the second one the steps after the first go on by themselves.
+// Two applications behind one load balancer are released at the same time by header. The test applies the manifests of
+// the seed in its own namespaces. In the second one, the steps after the first go on by themselves.
 func TestTwoApplicationsBehindOneALBAreReleasedAtOnce(t *testing.T) {
 	t.Parallel()
 	w := world.Shared(t)
@@ -74,7 +74,7 @@ func TestTwoApplicationsBehindOneALBAreReleasedAtOnce(t *testing.T) {
 	order("echoserver-canary", map[string]string{"canary": "true", "canary-by-header": "user-agent", "canary-by-header-value": "mobile"})
 	order("echoserver-clone-canary", map[string]string{"canary": "true", "canary-weight": "5"})
 
-	w.Approve(t, ns, "clone") // which goes on by itself from here to its end
+	w.Approve(t, ns, "clone") // from here it goes on by itself to its end
 	w.Approve(t, ns, "rollout-with-traffic")
 	for i, name := range []string{"rollout-with-traffic", "clone"} {
 		w.Await(t, ns, name, world.Healthy)

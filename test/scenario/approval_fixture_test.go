@@ -17,7 +17,7 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// pipeline sends decisions about a demo, as a CI does that has a NATS connection.
+// pipeline sends decisions about a demo, as a CI system with a NATS connection does.
 type pipeline struct {
 	*demo
 	queue *queue.Queue
@@ -35,7 +35,7 @@ func aPipeline(t *testing.T, d *demo) *pipeline {
 	return &pipeline{demo: d, queue: q, key: queue.Key{Cluster: d.w.Name, Namespace: d.ns, Name: "rollouts-demo"}, begun: time.Now()}
 }
 
-// decision is the data of an approval that names the release by the image of its new version.
+// decision returns the data of an approval that names the release by the image of its new version.
 func decision(d api.Decision, more ...any) map[string]any {
 	data := map[string]any{"decision": d, "image": "nginx"}
 	for i := 0; i < len(more); i += 2 {
@@ -86,7 +86,7 @@ func (p *pipeline) answer(t *testing.T, principal string, e event.Event) (event.
 	panic(errors.ErrUnsupported)
 }
 
-// events are all about the Rollout since the pipeline began, and what comes, for a bounded time.
+// events returns all events about the Rollout since the pipeline began, past and future, for a bounded time.
 func (p *pipeline) events(t *testing.T) func(yield func(event.Event) bool) {
 	t.Helper()
 	return func(yield func(event.Event) bool) {
@@ -103,7 +103,7 @@ func (p *pipeline) events(t *testing.T) func(yield func(event.Event) bool) {
 	}
 }
 
-// answers are those that were given so far, by approval id; more than one to the same approval fails the test.
+// answers returns the answers so far, by approval id. More than one answer to the same approval fails the test.
 func (p *pipeline) answers(t *testing.T) map[string]event.Decided {
 	t.Helper()
 	found := map[string]event.Decided{}
@@ -128,7 +128,8 @@ func (p *pipeline) answers(t *testing.T) map[string]event.Decided {
 	return found
 }
 
-// recorded are the Kubernetes Events with a reason, once there are n: they are written beside what they tell of.
+// recorded returns the Kubernetes Events with a reason, once there are n. Components write them in parallel with the
+// work that they report.
 func (p *pipeline) recorded(t *testing.T, reason string, n int) []string {
 	t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
@@ -153,7 +154,7 @@ func (p *pipeline) recorded(t *testing.T, reason string, n int) []string {
 	}
 }
 
-// publishRaw sends a message past everything that looks at it.
+// publishRaw sends a message without any check on the client side.
 func publishRaw(t *testing.T, w *world.World, subject string, header map[string][]string, body []byte) {
 	t.Helper()
 	nc := plain(t, w)
@@ -175,7 +176,7 @@ func plain(t *testing.T, w *world.World) *nats.Conn {
 	return nc
 }
 
-// listen subscribes to answers as a CI without any rights to streams does; each call of next returns one.
+// listen subscribes to answers like a CI system without rights to streams. Each call of next returns one.
 func (p *pipeline) listen(t *testing.T) (next func(*testing.T) event.Decided) {
 	t.Helper()
 	nc := plain(t, p.w)

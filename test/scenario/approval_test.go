@@ -104,7 +104,7 @@ func TestAMessageThatIsNoApprovalIsAnswered(t *testing.T) {
 	p := aPipeline(t, d)
 	d.release(t, version("canary"))
 	d.await(t, world.PausedAt(1))
-	// The sender is who the subject says, whatever else the message tells.
+	// The subject names the sender, regardless of the content of the message.
 	e := p.event(t, "1", map[string]any{"decision": "approve", "principal": "root"})
 	header, body, err := event.Encode(e)
 	if err != nil {
@@ -134,7 +134,8 @@ func TestAMessageThatIsNoApprovalIsAnswered(t *testing.T) {
 	}
 }
 
-// Nobody needs to say which step: what was sent while one pauses must not pass for the next one, which pauses a moment later.
+// An approval need not name a step. An approval for one pause must not count for the next pause, which comes a moment
+// later.
 func TestTwentyApproversMakeOneStep(t *testing.T) {
 	for name, named := range map[string]bool{"with the step": true, "without the step": false} {
 		t.Run(name, func(t *testing.T) {
@@ -184,7 +185,7 @@ func TestAnApprovalThatIsSentAgainChangesNothing(t *testing.T) {
 	wrong := p.decide(t, "ci", "too early", decision(api.DecisionApprove, "step", 2))
 	first := p.decide(t, "ci", "the first", decision(api.DecisionApprove))
 	d.await(t, world.PausedAt(2))
-	// Both fit now. Whoever sends them again gets the answer of then, on the subject of events.
+	// Both would be valid now. If they are sent again, the sender gets the earlier answer, on the subject of events.
 	again := p.listen(t)
 	for id, want := range map[string]event.Decided{"too early": wrong, "the first": first} {
 		if err := p.queue.PublishApproval(t.Context(), p.key, "ci", p.event(t, id, decision(api.DecisionApprove))); err != nil {
@@ -224,7 +225,7 @@ func TestARejectionHoldsTheRelease(t *testing.T) {
 	if got := p.decide(t, "ci", "2", decision(api.DecisionApprove)); got.Refusal != api.RefusalAlreadyDecided || !strings.Contains(got.Message, "step 1 was rejected by ci") {
 		t.Errorf("an approval after that: %+v", got)
 	}
-	// A person who looks at it may decide otherwise.
+	// A user who approves in the status may decide otherwise.
 	d.approve(t)
 	r = d.await(t, world.PausedAt(2))
 	if n := len(r.Status.Approvals); n != 2 || r.Status.Approvals[1].Decision != api.DecisionApprove || world.Condition(r, api.ConditionStalled) != nil {
@@ -239,7 +240,7 @@ func TestARejectionHoldsTheRelease(t *testing.T) {
 	d.wantRestored(t)
 }
 
-// Any executor may answer; the status is written by one.
+// Any executor may answer; only one writes the status.
 func TestSeveralExecutorsMakeOneDecision(t *testing.T) {
 	t.Parallel()
 	w := world.Shared(t)

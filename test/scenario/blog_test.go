@@ -81,7 +81,7 @@ subsets:
 	}
 }
 
-// wantSpec compares the spec of an object with the one that a document shows.
+// wantSpec compares the spec of an object with the spec in a document.
 func wantSpec(t *testing.T, w *world.World, ns, kind, name, want string) {
 	t.Helper()
 	if diff := cmp.Diff(parse(t, want), w.Object(t, ns, kind, name).Object["spec"]); diff != "" {

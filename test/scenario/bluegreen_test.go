@@ -18,14 +18,14 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// green is the walkthrough with a Rollout whose new version comes beside the old one.
+// green is the walkthrough with a blue-green Rollout.
 type green struct{ *demo }
 
 func blueGreen(t *testing.T, steps ...string) string {
 	return swap(t, withSteps(t, steps...), "canary:\n", "blueGreen:\n", "      enableExtraWorkloadForCanary: true\n", "      abortScaleDownDelaySeconds: 1\n")
 }
 
-// unrouted takes the traffic routing off a Rollout.
+// unrouted removes the traffic routing from a Rollout.
 func unrouted(text string) string {
 	head, _, _ := strings.Cut(text, "      trafficRoutings:")
 	return head
@@ -55,7 +55,7 @@ func (g green) at(t *testing.T, step int32) *api.Rollout {
 	return g.await(t, world.PausedAt(step))
 }
 
-// wantOver checks that one version runs everywhere and that nothing of the release is left.
+// wantOver checks that all pods run one version and that no part of the release is left.
 func (g green) wantOver(t *testing.T, version string) {
 	t.Helper()
 	g.await(t, world.Healthy)
@@ -135,7 +135,7 @@ func TestABlueGreenReleaseTakesNoOtherVersion(t *testing.T) {
 	g.wantOver(t, "v3")
 }
 
-// With one Service for both versions there is nothing to narrow and nothing to make.
+// With one Service for both versions, the executor narrows no Service and creates none.
 func TestABlueGreenReleaseMayShareOneService(t *testing.T) {
 	t.Parallel()
 	g := beside(t, swap(t, blueGreen(t, "{replicas: 100%, traffic: 50%}"), "blueGreen:\n", "blueGreen:\n      disableGenerateCanaryService: true\n"))
@@ -159,7 +159,8 @@ func TestABlueGreenReleaseNeedsAPodThatIsReady(t *testing.T) {
 	g.wantOver(t, "base")
 }
 
-// Scaled by whoever, the stable version has all the pods that its owner wants, and the new one its share of them.
+// After any scaling, the stable version has all the pods that its owner wants, and the new version has its share of
+// them.
 func TestABlueGreenReleaseIsScaled(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -193,7 +194,8 @@ func TestABlueGreenReleaseIsScaled(t *testing.T) {
 	}
 }
 
-// The manifests of examples/blue-green as they stand, with an autoscaler that a release takes off its workload.
+// The test applies the manifests of examples/blue-green unchanged. Their release removes an autoscaler from its
+// workload.
 func TestTheBlueGreenExample(t *testing.T) {
 	t.Parallel()
 	w := world.Shared(t)
@@ -252,7 +254,7 @@ metadata: {name: other}
 spec: {scaleTargetRef: {name: another}}
 `
 
-// However a release ends, its autoscalers come back, and a ScaledObject that its owner has paused stays paused.
+// After any end of a release, its autoscalers come back, and a ScaledObject that its owner has paused stays paused.
 func TestAutoscalersComeBackHoweverABlueGreenReleaseEnds(t *testing.T) {
 	t.Parallel()
 	w := world.Shared(t)
@@ -294,7 +296,8 @@ func TestAutoscalersComeBackHoweverABlueGreenReleaseEnds(t *testing.T) {
 	}
 }
 
-// What an owner writes on a ScaledObject during a release is what stands there at the end, and nothing of the release stays.
+// The changes that an owner makes to a ScaledObject during a release are there at its end. No change of the release is
+// left.
 func TestTheOwnersPauseOfAScaledObjectOutlivesTheRelease(t *testing.T) {
 	t.Parallel()
 	w := world.Shared(t)
@@ -326,7 +329,7 @@ func awaitScalers(t *testing.T, g green, want []string) {
 	}
 }
 
-// scalersOf tells what the autoscalers of a namespace do.
+// scalersOf describes the autoscalers of a namespace.
 func scalersOf(t *testing.T, g green) (all []string) {
 	t.Helper()
 	all = append(all, "own: scales "+g.w.Do(t, "-n", g.ns, "get", "hpa", "own", "-o", "jsonpath={.spec.scaleTargetRef.name}"))

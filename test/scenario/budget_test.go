@@ -19,8 +19,8 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// watchBudget notes the fewest ready pods and the most pods that the revisions of the workload ever have together. It goes by what they are
-// told to have, for what they have is shown late.
+// watchBudget records the fewest ready pods and the most pods that the revisions of the workload ever have together. It
+// counts wanted pods in place of existing ones, which the status shows late.
 func (d *demo) watchBudget(t *testing.T) (bounds func() (fewest, most int64)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -43,7 +43,7 @@ func (d *demo) watchBudget(t *testing.T) (bounds func() (fewest, most int64)) {
 	return func() (int64, int64) { cancel(); watching.Wait(); return least, highest }
 }
 
-// watchSet notes the most pods that the revision of a version is told to have, from now on.
+// watchSet records the most pods that the revision of a version wants, from now on.
 func (d *demo) watchSet(t *testing.T, version string) (most func() int64) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -71,7 +71,8 @@ func sum(of map[string]int64) (n int64) {
 	return n
 }
 
-// watchGranted notes how many percent of its pods the workload may miss while it rolls, each time that it is told anew.
+// watchGranted records the share of its pods, in percent, that the workload may miss during a rolling update, after
+// each change.
 func (d *demo) watchGranted(t *testing.T) (granted func() []int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -105,15 +106,16 @@ func (d *demo) watchGranted(t *testing.T) (granted func() []int) {
 	return func() []int { cancel(); watching.Wait(); return list }
 }
 
-// A Deployment that replaces its own pods keeps its owner's budget for the whole release, that which the API server gives it by default as
-// well, and has it back afterwards as it was. What it may miss of its old pods begins with that budget, and rises with the new ones that
-// are ready, which they are a moment after they came. Its status is its controller's, and that of the Rollout is written as a status.
+// A Deployment in partition style keeps its owner's budget for the whole release, also the default of the API server.
+// The budget is restored unchanged afterwards. The allowance for missing old pods begins with that budget. It rises
+// with the number of ready new pods, which become ready a moment after their creation. The executor leaves the status
+// of the Deployment to its controller, and writes the status of the Rollout as a status.
 func TestTheOwnersBudgetHoldsInPlaceAndComesBack(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		strategy     string
 		fewest, most int64 // of 10 replicas
-		granted      []int // where pods are ready one at a time, so that nothing is passed over
+		granted      []int // one pod gets ready at a time, so that no value is missed
 	}{
 		"by default":            {`{"type":"RollingUpdate"}`, 8, 13, nil},
 		"without a surge":       {`{"rollingUpdate":{"maxSurge":0,"maxUnavailable":1}}`, 9, 10, []int{10, 20, 30, 40, 50, 60, 70, 80, 90, 100}},
@@ -161,7 +163,8 @@ func TestTheOwnersBudgetHoldsInPlaceAndComesBack(t *testing.T) {
 	}
 }
 
-// wantStatusesKeptApart checks that an executor writes the status of the Rollout as such, and no other.
+// wantStatusesKeptApart checks that an executor writes the status of the Rollout by its subresource, and no other
+// status.
 func (d *demo) wantStatusesKeptApart(t *testing.T, written func() ([]world.Write, error)) {
 	t.Helper()
 	writes, err := written()

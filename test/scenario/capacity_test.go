@@ -11,13 +11,14 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// constant is the walkthrough with a workload that gives up pods as its canary gains them: of three one, and then two.
+// constant is the walkthrough with constant capacity: as the canary grows, the executor scales the workload of three
+// down by one, and then by two.
 func constant(t *testing.T) string {
 	return swap(t, withSteps(t, "{replicas: 33%, traffic: 34%}", "{replicas: 66%, traffic: 67%}", "{replicas: 66%, traffic: 90%}"),
 		"      steps:\n", "      capacity: Constant\n      abortScaleDownDelaySeconds: 1\n      steps:\n")
 }
 
-// awaitTold waits until the workload is told to run so many pods.
+// awaitTold waits until the workload wants a number of pods.
 func (d *demo) awaitTold(t *testing.T, want int64) {
 	t.Helper()
 	d.w.AwaitObject(t, d.ns, "deployment", "workload-demo", fmt.Sprintf("to run %d pods", want), func(u *unstructured.Unstructured) bool {
@@ -26,7 +27,7 @@ func (d *demo) awaitTold(t *testing.T, want int64) {
 	})
 }
 
-// wantWhole checks that the release is over and that one version runs with all pods of its owner's.
+// wantWhole checks that the release is over and that one version runs with all the pods that the owner wants.
 func (d *demo) wantWhole(t *testing.T, version string, pods int32) {
 	t.Helper()
 	d.await(t, world.Healthy)
@@ -36,8 +37,8 @@ func (d *demo) wantWhole(t *testing.T, version string, pods int32) {
 	d.wantFree(t)
 }
 
-// wantConstant checks what a release has made of the pods: none of three was ever missing, and no more than one was too many; and one while
-// two Deployments are brought to their numbers side by side.
+// wantConstant checks the pods during a release: none of three was ever missing. One more is allowed, and another one
+// while two Deployments are scaled in parallel.
 func wantConstant(t *testing.T, bounds func() (fewest, most int64)) {
 	t.Helper()
 	if fewest, most := bounds(); fewest < 3 || most > 5 {
@@ -130,7 +131,8 @@ func TestStablePodsComeBackWhenTheRolloutIsDeletedOrDisabled(t *testing.T) {
 	}
 }
 
-// A manifest that is applied again and again says how many pods its owner wants, and not how many the stable version has now.
+// A manifest that is applied repeatedly has the number of pods that its owner wants. It does not have the current
+// number of stable pods.
 func TestAGitOpsActorKeepsNoPodsFromGivingWay(t *testing.T) {
 	t.Parallel()
 	for name, way := range world.Ways() {
@@ -150,7 +152,7 @@ func TestAWorkloadThatGivesWayIsScaled(t *testing.T) {
 	d.scale(t, 6)
 	d.awaitSets(t, map[string]int32{"base": 2, "green": 4})
 	d.w.Do(t, "-n", d.ns, "patch", "deployment", "workload-demo", "-p", `{"spec":{"replicas":4}}`)
-	d.awaitSets(t, map[string]int32{"base": 2, "green": 4}) // a canary never shrinks in a step, and the traffic needs two
+	d.awaitSets(t, map[string]int32{"base": 2, "green": 4}) // a canary is never scaled down in a step, and the traffic needs two
 	d.approve(t)
 	d.await(t, world.PausedAt(3))
 	d.awaitSets(t, map[string]int32{"base": 1, "green": 4})
@@ -179,7 +181,8 @@ spec:
 			if got := get("{.spec.scaleTargetRef.name}"); got != "workload-demo-DisableByRollout" {
 				t.Errorf("while pods give way it scales %s", got)
 			}
-			// The owner applies it with other bounds, and so puts it back. It takes the pods that are left for all there are. What it says is not what the owner wants.
+			// The owner applies the autoscaler with other bounds, and so attaches it again. It takes the remaining pods
+			// for all pods, so its number is not the owner's wish.
 			d.w.Apply(t, d.ns, strings.NewReplacer("minReplicas: 2", "minReplicas: 3", "maxReplicas: 5", "maxReplicas: 9").Replace(scaler))
 			d.w.Do(t, "-n", d.ns, "wait", "hpa/own", "--for=jsonpath={.spec.scaleTargetRef.name}=workload-demo-DisableByRollout", "--timeout=600s")
 			d.awaitSets(t, map[string]int32{"base": 1, "green": 2})

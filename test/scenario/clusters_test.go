@@ -9,8 +9,8 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// Two clusters share one NATS and have releases of the same names. A release of the one never shows in the other, and each audit
-// log knows its own executor only.
+// Two clusters share one NATS and have releases of the same names. A release of one cluster never affects the other,
+// and each audit log has writes of its own executor only.
 func TestTwoClustersOnOneNATSDoNotMeet(t *testing.T) {
 	t.Parallel()
 	east := world.Shared(t)
@@ -27,7 +27,7 @@ func TestTwoClustersOnOneNATSDoNotMeet(t *testing.T) {
 		w.Do(t, "-n", ns, "rollout", "status", "deployment/workload-demo")
 	}
 
-	// The east releases; the west, which has the same names, stays as it is.
+	// The east releases. The west, which has the same names, must stay unchanged.
 	before := west.Do(t, "-n", ns, "get", "deployments,services,virtualservices,rollouts", "-o", "jsonpath={.items[*].metadata.resourceVersion}")
 	east.Do(t, "-n", ns, "patch", "deployment", "workload-demo", "-p", patchVersion)
 	east.Await(t, ns, "rollouts-demo", world.PausedAt(1))
@@ -36,7 +36,7 @@ func TestTwoClustersOnOneNATSDoNotMeet(t *testing.T) {
 		t.Errorf("a release in one cluster wrote to the other: resource versions were %s and are %s", before, after)
 	}
 
-	// Both release at once, each at a step of its own.
+	// Both release at once, each at its own step.
 	west.Do(t, "-n", ns, "patch", "deployment", "workload-demo", "-p", patchVersion)
 	west.Await(t, ns, "rollouts-demo", world.PausedAt(1))
 	for step := range int32(3) {
@@ -56,7 +56,7 @@ func TestTwoClustersOnOneNATSDoNotMeet(t *testing.T) {
 	}
 }
 
-// unheardOf checks that nothing was ever written to a cluster about the Rollout of another one.
+// unheardOf checks that no write to a cluster was about the Rollout of another one.
 func unheardOf(t *testing.T, w *world.World, uid string) {
 	t.Helper()
 	events, err := controlplane.Audit(w.AuditLog)

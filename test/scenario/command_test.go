@@ -16,8 +16,8 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// Whoever approves does not look first. Many at once, and one more when the first was heard, take the release one step on and no
-// further; a quota keeps step 2 from its pause until all are done.
+// Users approve without reading the status first. Many approvals at once, and one more after the first was accepted,
+// take the release one step further and no more. A quota delays the pause of step 2 until all are done.
 func TestManyApprovalsOfOnePauseTakeOneStep(t *testing.T) {
 	t.Parallel()
 	d := aDemo(t, world.Shared(t))
@@ -26,7 +26,7 @@ func TestManyApprovalsOfOnePauseTakeOneStep(t *testing.T) {
 	d.w.Do(t, "-n", d.ns, "create", "quota", "full", "--hard=pods=4")
 	var sending sync.WaitGroup
 	for range 20 {
-		// A sender that comes after the first one was heard is refused, which is as good.
+		// The API server may refuse a sender after the first approval was accepted, which is correct too.
 		sending.Go(func() { _ = d.status(t, approval) })
 	}
 	sending.Wait()
@@ -42,7 +42,7 @@ func TestManyApprovalsOfOnePauseTakeOneStep(t *testing.T) {
 	d.wantRestored(t)
 }
 
-// wantApprovals checks for which steps the status records approvals, and that it tells by whom.
+// wantApprovals checks that the status records approvals of the steps, with their senders.
 func wantApprovals(t *testing.T, r *api.Rollout, steps ...int32) {
 	t.Helper()
 	var got []int32
@@ -78,7 +78,7 @@ func TestAnApprovalAtTheWrongTimeIsRefusedAndTold(t *testing.T) {
 	wantApprovals(t, r, 1, 2, 3)
 }
 
-// A program that writes back a status which it read a while ago must neither skip a step nor undo one that is done.
+// A program that writes back an old status must neither skip a step nor undo a completed one.
 func TestAStaleStatusWrittenBackMovesNothing(t *testing.T) {
 	t.Parallel()
 	d := aDemo(t, world.Shared(t))
@@ -109,7 +109,7 @@ func TestAStaleStatusWrittenBackMovesNothing(t *testing.T) {
 	wantApprovals(t, d.finish(t, 2), 1, 2, 3)
 }
 
-// As in OpenKruise, a jump back gives back traffic and no pods. The way forward is that of the steps again.
+// As in OpenKruise, a jump back returns traffic but no pods. Then the release goes through the steps again.
 func TestAJumpBackKeepsThePods(t *testing.T) {
 	for name, style := range map[string]func(*testing.T, ...string) string{
 		"canary style":    withSteps,

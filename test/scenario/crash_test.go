@@ -15,8 +15,8 @@ import (
 
 var errCrashed = errors.New("the executor has crashed")
 
-// crashing runs executors one after another, each until it dies of a planned crash: from then on it reaches no object of that
-// namespace any more, and a successor takes over.
+// crashing runs executors one after another, each until a planned crash. After the crash, the executor reaches no
+// object of that namespace any more, and a successor takes over.
 type crashing struct {
 	mu      sync.Mutex
 	planned map[string]plannedCrash // by namespace
@@ -24,7 +24,7 @@ type crashing struct {
 	deaths  chan struct{}
 }
 
-// plannedCrash is the write after which to crash: the first, second ... of a kind.
+// plannedCrash is the write after which an executor crashes: the first, second ... of a kind.
 type plannedCrash struct {
 	kind  string
 	times int
@@ -83,7 +83,7 @@ func (c *crashing) writesOf(namespace string) []string {
 	return slices.Clone(c.writes[namespace])
 }
 
-// mortal is the way of one executor to the API server.
+// mortal is the transport of one executor to the API server.
 type mortal struct {
 	*crashing
 	next http.RoundTripper
@@ -110,7 +110,7 @@ func (m *mortal) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, errCrashed
 }
 
-// dies counts a write and reports whether the executor dies of it.
+// dies counts a write and reports whether the executor crashes after it.
 func (m *mortal) dies(namespace, kind string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -122,7 +122,8 @@ func (m *mortal) dies(namespace, kind string) bool {
 	return true
 }
 
-// counts reports whether a request is a write to an object of a release. An Event is worth no failed run, so it does not count.
+// counts reports whether a request is a write to an object of a release. It leaves out Events, because a failed run for
+// an Event proves nothing.
 func counts(r *http.Request) bool {
 	return r.Method != http.MethodGet && namespaceOf(r.URL.Path) != "" && r.URL.Query().Get("dryRun") == "" && !strings.Contains(r.URL.Path, "/events")
 }
@@ -133,7 +134,8 @@ func namespaceOf(path string) string {
 	return namespace
 }
 
-// kindOf is the method and the path of a request without its namespace. The names of pods differ each time.
+// kindOf returns the method and the path of a request without its namespace. It replaces the names of pods, which
+// differ each time.
 func kindOf(r *http.Request) string {
 	_, rest, _ := strings.Cut(r.URL.Path, "/namespaces/"+namespaceOf(r.URL.Path)+"/")
 	if strings.HasPrefix(rest, "pods/") {
@@ -152,7 +154,7 @@ func count(list []string, want string) int {
 	return n
 }
 
-// creates counts for each object how often it was created, by anybody. A request that died with the one who asked may have created it.
+// creates counts for each object how often any client created it. A request of a killed client may have created it.
 func creates(t *testing.T, d *demo) map[string]int {
 	t.Helper()
 	writes, err := d.w.Writes(d.ns)
@@ -175,7 +177,7 @@ func creates(t *testing.T, d *demo) map[string]int {
 	return count
 }
 
-// bareWorld is a world of the test's own with a watcher and no executor.
+// bareWorld returns a world for one test, with a watcher and no executor.
 func bareWorld(t *testing.T) *world.World {
 	t.Helper()
 	w := world.Bare(t, world.Options{})

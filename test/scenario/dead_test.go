@@ -16,7 +16,7 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// What kills every executor that takes it up is told of where its owner looks: on the Rollout.
+// A hint that kills every executor that takes it is reported on the Rollout, where the owner looks.
 func TestADeadLetterIsAnEventOnItsRollout(t *testing.T) {
 	t.Parallel()
 	w := world.Bare(t, world.Options{})
@@ -29,7 +29,7 @@ func TestADeadLetterIsAnEventOnItsRollout(t *testing.T) {
 	defer q.Close()
 	key := queue.Key{Cluster: "default", Namespace: ns, Name: "rollouts-demo"}
 
-	stop, err := w.Executor(t.Context()) // it makes the consumer
+	stop, err := w.Executor(t.Context()) // it creates the consumer
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestADeadLetterIsAnEventOnItsRollout(t *testing.T) {
 	}
 }
 
-// firstEvent waits for a Kubernetes Event that the selector takes.
+// firstEvent waits for a Kubernetes Event that a selector matches.
 func firstEvent(t *testing.T, w *world.World, ns, selector string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
@@ -74,7 +74,7 @@ func hint(t *testing.T, q *queue.Queue, key queue.Key) {
 	}
 }
 
-// dieOf does what so many executors do that take up the next hint and die of it.
+// dieOf takes the next hint a number of times without an answer, like executors that die of it.
 func dieOf(t *testing.T, w *world.World, consumer string, times int) {
 	t.Helper()
 	js := w.JetStream(t)
@@ -85,7 +85,7 @@ func dieOf(t *testing.T, w *world.World, consumer string, times int) {
 	for range times {
 		m, err := c.Next()
 		if err == nil {
-			err = m.Nak() // NATS would find out by itself, 6 s later
+			err = m.Nak() // NATS would notice by itself 6 s later
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -22,7 +22,7 @@ func eachStyle(t *testing.T, deadline string, test func(t *testing.T, d *demo, i
 	}
 }
 
-// cure makes all pods ready that were kept from it.
+// cure makes all sick pods ready.
 func (d *demo) cure(t *testing.T) {
 	t.Helper()
 	d.w.Do(t, "-n", d.ns, "annotate", "pods", "--all", controlplane.NeverReady+"-")
@@ -50,7 +50,7 @@ func TestAStepThatIsLateIsHeldUntilItsPodsCome(t *testing.T) {
 	})
 }
 
-// backToBase rolls the workload back, and checks that nothing of the release is left.
+// backToBase rolls the workload back, and checks that no part of the release is left.
 func (d *demo) backToBase(t *testing.T, inPlace bool) {
 	t.Helper()
 	d.release(t, strings.Replace(version("base", controlplane.NeverReady, "-"), `"-"`, "null", 1))

@@ -19,8 +19,8 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// A Rollout may be deleted in any way at any time: traffic goes back first, then all that was made goes, and the workload rolls out
-// by itself what its owner wants it to run.
+// A user may delete a Rollout in any way at any time. Traffic goes back first, then the executor deletes all objects of
+// the release. The workload's controller rolls out the template that its owner wants.
 func TestADeletedRolloutLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	moments := map[string]func(*testing.T, *demo){
@@ -51,13 +51,13 @@ func TestADeletedRolloutLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// upgrading is the goal that the canary of step 1 exists and is waited for.
+// upgrading is the goal that the canary of step 1 exists and the release waits for it.
 func upgrading(r *api.Rollout) bool {
 	return r.Status.CurrentStepState == api.StepUpgrade && r.Status.CanaryStatus.CanaryReplicas > 0
 }
 
-// wantReleased checks that the workload's own controller takes the template everywhere, or with pods that are never ready as far
-// as it dares to.
+// wantReleased checks that the workload's own controller rolls out the template. With pods that are never ready, it
+// stops at its own limit.
 func wantReleased(t *testing.T, d *demo, moment string) {
 	t.Helper()
 	if moment != "upgrading" {
@@ -71,7 +71,7 @@ func wantReleased(t *testing.T, d *demo, moment string) {
 	})
 }
 
-// change is one state of a Service or a VirtualService, at the version of the cluster at which it came.
+// change is one state of a Service or a VirtualService, with its resource version.
 type change struct {
 	version int
 	kind    string
@@ -79,8 +79,8 @@ type change struct {
 	object  *unstructured.Unstructured
 }
 
-// watchRoutes notes every moment at which a VirtualService names a Service of the walkthrough that does not exist. The order of
-// the two kinds is that of their versions, which the API server counts together.
+// watchRoutes records each time that a VirtualService names a Service of the walkthrough that does not exist. It orders
+// the two kinds by their resource versions, which the API server counts together.
 func watchRoutes(t *testing.T, w *world.World, ns string) (breaches func() []string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -15,17 +15,17 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// demo is the Istio walkthrough in a namespace of its own, with a grace period of one second and whatever steps a test wants.
+// demo is the Istio walkthrough in its own namespace, with a grace period of one second and the steps of the test.
 type demo struct {
 	w       *world.World
 	ns      string
 	route   *unstructured.Unstructured // the VirtualService before any release
 	stable  *unstructured.Unstructured // the Service before any release
-	beside  []string                   // further Services of its owner
-	changed time.Time                  // when a test changed the stable Service
+	beside  []string                   // additional Services of its owner
+	changed time.Time                  // the time at which a test changed the stable Service
 }
 
-// shortGrace is the walkthrough's Rollout with a grace period that tests can afford.
+// shortGrace returns the walkthrough's Rollout with a grace period that tests can afford.
 func shortGrace(t *testing.T) string {
 	return strings.Replace(world.Seed(t, "istio-walkthrough/rollout.yaml"), "- service: service-demo\n", "- service: service-demo\n        gracePeriodSeconds: 1\n", 1)
 }
@@ -75,7 +75,7 @@ func (d *demo) await(t *testing.T, goal world.Goal) *api.Rollout {
 	return d.w.Await(t, d.ns, "rollouts-demo", goal)
 }
 
-// version is the template of the workload with a variable of that value; annotations are for the pods.
+// version returns the template of the workload with a value of its variable; annotations are for the pods.
 func version(value string, annotations ...string) string {
 	metadata := ""
 	for i := 0; i < len(annotations); i += 2 {
@@ -116,7 +116,7 @@ func (d *demo) at(t *testing.T, step int32) *api.Rollout {
 	return d.await(t, world.PausedAt(step))
 }
 
-// finish approves what is left of a release of three steps, from the pause of one of them.
+// finish approves the remaining steps of a release of three steps, from the pause of one of them.
 func (d *demo) finish(t *testing.T, from int32) *api.Rollout {
 	t.Helper()
 	for n := from; n <= 3; n++ {
@@ -126,7 +126,7 @@ func (d *demo) finish(t *testing.T, from int32) *api.Rollout {
 	return d.await(t, world.Healthy)
 }
 
-// wantRestored checks that route and Services are as before the release, and that nothing of ours is left beside them.
+// wantRestored checks that route and Services are as before the release, and that no other object of Sluice is left.
 func (d *demo) wantRestored(t *testing.T) {
 	t.Helper()
 	wantSame(t, d.route, d.w.Get(t, d.ns, "virtualservice", "vs-demo"))
@@ -153,7 +153,7 @@ func (d *demo) wantRestored(t *testing.T) {
 	}
 }
 
-// wantForgotten checks that the workload bears no trace of a Rollout either.
+// wantForgotten checks that the workload has no trace of a Rollout either.
 func (d *demo) wantForgotten(t *testing.T) {
 	t.Helper()
 	d.wantRestored(t)
@@ -166,7 +166,7 @@ func (d *demo) wantForgotten(t *testing.T) {
 	}
 }
 
-// marksOf are the keys that are ours or OpenKruise's.
+// marksOf returns the keys that belong to Sluice or OpenKruise.
 func marksOf(m map[string]string, but ...string) []string {
 	var list []string
 	for key := range m {
@@ -177,7 +177,7 @@ func marksOf(m map[string]string, but ...string) []string {
 	return list
 }
 
-// wantSame compares two states of an object in what its owner decides.
+// wantSame compares the parts of two states of an object that its owner decides.
 func wantSame(t *testing.T, want, got *unstructured.Unstructured) {
 	t.Helper()
 	if got == nil {

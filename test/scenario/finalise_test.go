@@ -13,15 +13,15 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// mostCommits is how many writes of the status the end of a release may take. Alone it takes two or three; there are five or six tasks. Where the
-// end takes long, one more may show progress each time that showEvery has passed.
+// mostCommits is the number of writes of the status that the end of a release may take. Without load it takes two or
+// three; there are five or six tasks. If the end takes long, one more write may show progress after each showEvery.
 const (
 	mostCommits = 4
 	showEvery   = 5 * time.Second
 )
 
-// Each task of finalising is carried out once, in OpenKruise's order: what an executor writes at the end of a release is here, all of it.
-// No task has a write of the status of its own, and a grace period of 0 waits for nothing.
+// Each task of finalising is carried out once, in OpenKruise's order. The lists here have all writes of an executor at
+// the end of a release. No task has its own write of the status, and a grace period of 0 causes no wait.
 func TestEachTaskOfFinalisingIsCarriedOutOnce(t *testing.T) {
 	alone := func(t *testing.T) string { return blueGreen(t, "{replicas: 100%, traffic: 50%}") }
 	replaced := func(t *testing.T) string { return inPlace(shortGrace(t)) }
@@ -38,15 +38,15 @@ func TestEachTaskOfFinalisingIsCarriedOutOnce(t *testing.T) {
 			"patch services service-demo", "delete services service-demo-canary"}},
 		"partition style, success": {replaced, false, []string{
 			"patch services service-demo", "update virtualservices vs-demo", "delete services service-demo-canary", "patch deployments workload-demo"}},
-		// The workload is told to make no more pods, stable ones come as new ones go, and it is let go.
+		// The executor stops the creation of new pods, replaces new pods with stable ones, and releases the workload.
 		"partition style, rollback": {replaced, true, []string{
 			"update virtualservices vs-demo", "patch deployments workload-demo", "patch replicasets base", "patch replicasets new", "patch deployments workload-demo",
 			"patch services service-demo", "delete services service-demo-canary"}},
-		// The route goes to the new version, and back to what its owner wrote.
+		// The route goes to the new version, and then back to its owner's spec.
 		"blue-green, success": {alone, false, []string{
 			"update virtualservices vs-demo", "patch services service-demo", "patch deployments workload-demo",
 			"update virtualservices vs-demo", "delete services service-demo-canary"}},
-		// The workload is told to make no more pods, the new ones go, and it is let go.
+		// The executor stops the creation of new pods, the new ones go, and it releases the workload.
 		"blue-green, rollback": {alone, true, []string{
 			"update virtualservices vs-demo", "patch deployments workload-demo", "patch replicasets new", "patch deployments workload-demo",
 			"patch services service-demo", "delete services service-demo-canary"}},
@@ -65,9 +65,9 @@ func TestEachTaskOfFinalisingIsCarriedOutOnce(t *testing.T) {
 			var objects []string
 			for _, w := range ending {
 				if w.Resource == "replicasets" {
-					w.Name = versionOf(w.Object) // it has a name of its own each time
+					w.Name = versionOf(w.Object) // it has a different name each time
 					if slices.Contains(objects, w.String()) {
-						continue // as often as the owner's budget has it
+						continue // the owner's budget decides how often
 					}
 				}
 				objects = append(objects, w.String())
@@ -87,7 +87,7 @@ func TestEachTaskOfFinalisingIsCarriedOutOnce(t *testing.T) {
 	}
 }
 
-// lasted is the time from the first of some writes to the last.
+// lasted returns the time from the first write to the last.
 func lasted(writes []world.Write) time.Duration {
 	if len(writes) == 0 {
 		return 0

@@ -12,8 +12,8 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// The executor holds a release in place of a workload of one pod before it replaces the pod. The owner accepts the step. Then the status tells that the
-// new version gets all requests.
+// The executor stalls a release in place of a workload of one pod before it replaces the pod. The owner accepts the
+// step. Then the status shows that the new version gets all requests.
 func TestAShareOfASinglePodIsHeldUntilItsOwnerAcceptsIt(t *testing.T) {
 	t.Parallel()
 	d := aDemo(t, world.Shared(t), inPlace(withSteps(t, "{replicas: 10%, traffic: 10%}", "{replicas: 100%, traffic: 100%}")))
@@ -36,8 +36,9 @@ func TestAShareOfASinglePodIsHeldUntilItsOwnerAcceptsIt(t *testing.T) {
 	d.wantRestored(t)
 }
 
-// An autoscaler leaves one pod in the middle of a step, a stable or a new one as the controller of the Deployment decides. Requests reach that pod, and
-// the status tells the share of the new version. The step goes on when the workload has more pods.
+// An autoscaler leaves one pod in the middle of a step. The controller of the Deployment decides whether that is a
+// stable or a new one. Requests reach that pod, and the status shows the share of the new version. The step goes on
+// when the workload has more pods.
 func TestAReleaseThatAnAutoscalerLeavesOnePodIsHeld(t *testing.T) {
 	t.Parallel()
 	d := aDemo(t, world.Shared(t), inPlace(withSteps(t, "{replicas: 1, traffic: 20%}", "{replicas: 100%, traffic: 100%}")))

@@ -62,8 +62,9 @@ func TestAGitOpsActorOnTheDeploymentNeverRaisesExposure(t *testing.T) {
 	}
 }
 
-// actorOnTheDeployment releases while an actor re-applies the new Deployment. Its progress deadline is one second, so that it would
-// pass many times while the release waits. Its owner sets it when the first pods are ready, which may take longer.
+// actorOnTheDeployment releases while an actor applies the new Deployment again. The progress deadline is one second,
+// so it would pass many times while the release waits. The owner sets it when the first pods are ready, which may take
+// longer.
 func actorOnTheDeployment(t *testing.T, way world.Way, rollout string) {
 	w := world.Shared(t)
 	ns := w.Namespace(t)
@@ -87,7 +88,7 @@ func actorOnTheDeployment(t *testing.T, way world.Way, rollout string) {
 	a := w.Act(t, way, w.Client(t, ns, "deployment"), manifestIn(t, ns, strings.Replace(deployment, "value: base", "value: canary", 1)))
 	for step := range int32(3) {
 		w.Await(t, ns, "rollouts-demo", world.PausedAt(step+1))
-		a.Rounds(t, 2) // the first one after a write of ours may take fields over
+		a.Rounds(t, 2) // the first one after a write of Sluice may take fields over
 		before := w.Object(t, ns, "deployment", "workload-demo")
 		a.Rounds(t, 3)
 		if diff := cmp.Diff(world.Written(before), world.Written(w.Object(t, ns, "deployment", "workload-demo"))); diff != "" {
@@ -105,8 +106,8 @@ func actorOnTheDeployment(t *testing.T, way world.Way, rollout string) {
 	}
 }
 
-// watchHold notes every state of the Deployment in which it rolls out by itself although its release has not been approved to the
-// end, and every one in which it counts as failed.
+// watchHold records each state of the Deployment in which it rolls out by itself before all approvals, or in which it
+// counts as failed.
 func watchHold(t *testing.T, w *world.World, ns string) (breaches func() []string) {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(w.Config)
@@ -185,7 +186,7 @@ func TestAGitOpsActorOnTheRouteIsAConflictAndNotFought(t *testing.T) {
 	}
 }
 
-// manifestIn is a manifest of a namespace.
+// manifestIn returns a manifest with a namespace.
 func manifestIn(t *testing.T, ns, text string) *unstructured.Unstructured {
 	t.Helper()
 	u := &unstructured.Unstructured{}

@@ -17,7 +17,7 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// historian runs one executor after another, which keep so many records.
+// historian runs one executor after another, with a limit for the number of records.
 type historian struct {
 	*demo
 	keep int
@@ -57,7 +57,7 @@ func (d *demo) recorded(t *testing.T, epoch int64, outcome api.HistoryOutcome) a
 	return r
 }
 
-// wantTimes checks that a record that has ended lacks no time, and that they are in order.
+// wantTimes checks that a completed record has all its times, in order.
 func wantTimes(t *testing.T, s api.RolloutHistoryStatus) {
 	t.Helper()
 	if s.Phase != api.HistoryCompleted || s.StartedAt == nil || s.EndedAt == nil || s.StableRevision == "" || s.CanaryRevision == "" {
@@ -72,7 +72,7 @@ func wantTimes(t *testing.T, s api.RolloutHistoryStatus) {
 	}
 }
 
-// stays are the steps of a record without their times.
+// stays returns the steps of a record without their times.
 func stays(s api.RolloutHistoryStatus) []string {
 	var list []string
 	for _, step := range s.Steps {
@@ -88,8 +88,8 @@ func (d *demo) wantStays(t *testing.T, epoch int64, outcome api.HistoryOutcome, 
 	}
 }
 
-// Five releases, one after another, each with another end, while executors come and go: each is recorded once, by whoever is there,
-// and the oldest records go.
+// Five releases follow each other, each with another end, while executors come and go. Any executor records each
+// release once, and the oldest records are deleted.
 func TestEveryReleaseIsRecordedAndTheOldestGo(t *testing.T) {
 	t.Parallel()
 	w := bareWorld(t)
@@ -158,7 +158,7 @@ func (d *demo) abort(t *testing.T, why string) {
 	}
 }
 
-// wantList checks what kubectl shows.
+// wantList checks the output of kubectl.
 func (h *historian) wantList(t *testing.T) {
 	t.Helper()
 	var got [][]string
@@ -198,8 +198,8 @@ func (h *historian) wantOnce(t *testing.T, releases int) {
 	}
 }
 
-// Wherever an executor dies, the release is recorded in the end, with every step and who approved it: after each commit of a status, and
-// after each write of the record itself.
+// An executor dies after each commit of a status, and after each write of the record itself. In the end, the record has
+// every step and its approver.
 func TestACrashLosesNoRecord(t *testing.T) {
 	t.Parallel()
 	w := bareWorld(t)
@@ -231,14 +231,15 @@ func TestACrashLosesNoRecord(t *testing.T) {
 	}
 }
 
-// Nothing waits for a record that cannot be written: it is said, with what is missing, and made up for when that is there.
+// No release waits for a record that cannot be written. The executor reports the missing permission, and writes the
+// record when it has the permission.
 func TestAReleaseThatCannotBeRecordedGoesOn(t *testing.T) {
 	t.Parallel()
 	w := bareWorld(t)
 	w.Do(t, "patch", "clusterrole", api.ServiceAccountExecutor, "--type=json", "-p", withoutHistory(t, w))
 	w.Begin(t, w.Executor)
 	w.Do(t, "create", "namespace", "unrecorded")
-	w.Judge(t, "unrecorded", world.Overexposed) // an executor that is refused breaks another law
+	w.Judge(t, "unrecorded", world.Overexposed) // an executor whose request is refused breaks another law
 	d := aDemoIn(t, w, "unrecorded")
 	for epoch, missing := range []struct{ what, said string }{
 		{"deploy/rbac/executor.yaml", `resources: [\"rollouthistories\"]`},
@@ -256,7 +257,7 @@ func TestAReleaseThatCannotBeRecordedGoesOn(t *testing.T) {
 	}
 }
 
-// awaitServed waits until the API server answers for a resource that was defined a moment ago, which nothing announces.
+// awaitServed waits until the API server serves a resource that was just defined, for which there is no event.
 func awaitServed(t *testing.T, w *world.World, resource string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
@@ -274,7 +275,7 @@ func awaitServed(t *testing.T, w *world.World, resource string) {
 	}
 }
 
-// withoutHistory is the patch that takes the rule about records out of the executor's role.
+// withoutHistory returns the patch that removes the rule about records from the executor's role.
 func withoutHistory(t *testing.T, w *world.World) string {
 	t.Helper()
 	for i, rule := range strings.Split(w.Do(t, "get", "clusterrole", api.ServiceAccountExecutor, "-o", `jsonpath={range .rules[*]}{.resources}{"\n"}{end}`), "\n") {
@@ -286,7 +287,7 @@ func withoutHistory(t *testing.T, w *world.World) string {
 	return ""
 }
 
-// A release that routes nothing is recorded as any other, with no traffic in it.
+// A release without traffic routing is recorded as any other, without traffic.
 func TestAReleaseWithoutTrafficIsRecorded(t *testing.T) {
 	for name, style := range map[string]func(string) string{
 		"canary style":    func(text string) string { return text },

@@ -31,7 +31,7 @@ func (d *demo) enlarge(t *testing.T) {
 	d.route = d.w.Get(t, d.ns, "virtualservice", "vs-demo")
 }
 
-// stored are the originals that are kept apart.
+// stored returns the originals in ControllerRevisions.
 func (d *demo) stored(t *testing.T) []unstructured.Unstructured {
 	t.Helper()
 	list, err := d.w.Client(t, d.ns, "controllerrevision").List(t.Context(), metav1.ListOptions{LabelSelector: api.LabelOriginalOf})
@@ -48,8 +48,8 @@ func (d *demo) wantNothingStored(t *testing.T) {
 	}
 }
 
-// The original of a route that is too large for an annotation is kept in a ControllerRevision that the route owns and names, and
-// comes back from there, wherever an executor dies.
+// The original of a route that is too large for an annotation is kept in a ControllerRevision that the route owns and
+// names. The executor restores it from there, also after a crash at any write.
 func TestALargeRouteIsReleasedAndRestored(t *testing.T) {
 	t.Parallel()
 	w := bareWorld(t)
@@ -86,7 +86,7 @@ func TestALargeRouteIsReleasedAndRestored(t *testing.T) {
 	})
 }
 
-// wantStored checks what a large original looks like while the release is under way.
+// wantStored checks a large original while the release is under way.
 func (d *demo) wantStored(t *testing.T) {
 	t.Helper()
 	route, stored := d.w.Get(t, d.ns, "virtualservice", "vs-demo"), d.stored(t)
@@ -106,7 +106,8 @@ func (d *demo) wantStored(t *testing.T) {
 	}
 }
 
-// Whoever deletes the stored original is told, the traffic stays where it is, and applying the route again goes on.
+// A user deletes the stored original. The status reports it, and the traffic stays. The release goes on after the user
+// has applied the route again.
 func TestALargeOriginalThatIsDeletedHoldsTheRelease(t *testing.T) {
 	t.Parallel()
 	w := world.Shared(t)

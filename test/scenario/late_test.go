@@ -15,13 +15,13 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// A Rollout that is created after the change, while the Deployment is rolling natively, seizes the release: no further old pod is
-// replaced, and the pods that are new already get no traffic.
+// A Rollout is created after the change, while the Deployment is rolling natively. The executor pauses it late: no
+// further old pod is replaced, and existing new pods get no traffic.
 func TestALateRolloutSeizesTheRelease(t *testing.T) {
 	t.Parallel()
 	w := world.Shared(t)
 	ns := w.Namespace(t)
-	// The new pods are ready only once the release is seized, so the native rolling update is caught in its middle.
+	// The new pods get ready only after the late pause, so the test catches the native rolling update in its middle.
 	workload := strings.Replace(world.Seed(t, "istio-walkthrough/workload.yaml"), "replicas: 3", "replicas: 6", 1)
 	w.Apply(t, ns, workload)
 	w.Apply(t, ns, world.Seed(t, "istio-walkthrough/virtualservice.yaml"))
@@ -55,7 +55,7 @@ func TestALateRolloutSeizesTheRelease(t *testing.T) {
 	w.Await(t, ns, "rollouts-demo", world.Healthy)
 }
 
-// readyFromNow makes all pods of a namespace ready, those that come later too, until the test ends.
+// readyFromNow makes all pods of a namespace ready, including later ones, until the test ends.
 func readyFromNow(t *testing.T, w *world.World, ns string) {
 	t.Helper()
 	pods := w.Client(t, ns, "pod")

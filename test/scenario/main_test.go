@@ -1,4 +1,4 @@
-// Package scenario tells, one test each, what users live through with Sluice, on a real control plane.
+// Package scenario plays the stories of users of Sluice, one for each test, on a real control plane.
 package scenario
 
 import (

@@ -12,7 +12,7 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// forgetting keeps what is answered, once, when somebody asks for the workload of a namespace.
+// forgetting has answers that replace, once, the next answer to a read of a namespace's workload.
 type forgetting struct {
 	mu      sync.Mutex
 	answers map[string]string // by namespace
@@ -31,7 +31,7 @@ func (f *forgetting) forgot(namespace string) bool {
 	return f.answers[namespace] == ""
 }
 
-// forgetful is a way to the API server.
+// forgetful is a transport to the API server that gives these answers.
 type forgetful struct {
 	*forgetting
 	next http.RoundTripper
@@ -60,8 +60,9 @@ func (f forgetful) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// A workload that is not found for a moment, when step 2 has just been approved: the release waits and goes on from where it was. The API server
-// may know no Deployments at all, as while its parts come up, or say that there is none of the name, which its watch does not agree to.
+// The API server does not find a workload for a moment, just after step 2 was approved. The release waits and goes on
+// from there. The API server may not know Deployments at all, for example during its start. Or it says that no
+// Deployment has the name, which contradicts its watch.
 func TestAWorkloadThatIsNotFoundForAMoment(t *testing.T) {
 	const none = `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"deployments.apps \"workload-demo\" not found","reason":"NotFound","details":{"name":"workload-demo","group":"apps","kind":"deployments"},"code":404}`
 	t.Parallel()

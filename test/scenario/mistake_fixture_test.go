@@ -15,7 +15,7 @@ func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m))
 
 func slug(name string) string { return strings.ToLower(strings.ReplaceAll(name, " ", "-")) }
 
-// service and deployment are the two halves of the walkthrough's workload; one replica is enough to hold.
+// service and deployment return the two halves of the walkthrough's workload. One replica is enough to hold.
 func service(t *testing.T) string {
 	text, _, _ := strings.Cut(world.Seed(t, "istio-walkthrough/workload.yaml"), "---\n")
 	return text
@@ -30,12 +30,12 @@ func route(t *testing.T) string { return world.Seed(t, "istio-walkthrough/virtua
 
 func release(t *testing.T) string { return world.Seed(t, "istio-walkthrough/rollout.yaml") }
 
-// through is the walkthrough's Rollout with another kind of gateway object.
+// through returns the walkthrough's Rollout with another kind of gateway object.
 func through(t *testing.T, kind string) string {
 	return swap(t, release(t), "networking.istio.io/v1alpha3", "roads.example.com/v1", "kind: VirtualService", "kind: "+kind, "name: vs-demo", "name: road")
 }
 
-// swap replaces parts of a text, each of which must be there.
+// swap replaces parts of a text. Each part must be there.
 func swap(t *testing.T, text string, oldnew ...string) string {
 	t.Helper()
 	for i := 0; i < len(oldnew); i += 2 {
@@ -47,7 +47,7 @@ func swap(t *testing.T, text string, oldnew ...string) string {
 	return text
 }
 
-// unsupported is a Rollout that asks for what this version does not carry out.
+// unsupported returns a Rollout with a field that this version does not carry out.
 func unsupported(t *testing.T) string {
 	return swap(t, release(t), "enableExtraWorkloadForCanary: true", "capacity: Constant")
 }
@@ -57,7 +57,7 @@ data.spec["canary"] = obj.canaryService
 return data
 `
 
-// crd is a gateway kind that nobody has heard of.
+// crd returns the definition of an unknown gateway kind.
 func crd(kind string) string {
 	plural := strings.ToLower(kind) + "s"
 	return swapAll(`apiVersion: apiextensions.k8s.io/v1
@@ -115,7 +115,7 @@ func apply(text string) func(*testing.T, *world.World, string, string) {
 	return func(t *testing.T, w *world.World, ns, _ string) { t.Helper(); w.Apply(t, ns, text) }
 }
 
-// correct replaces the whole object, so that fields which are no longer there go.
+// correct replaces the whole object, so that removed fields go.
 func correct(text string) func(*testing.T, *world.World, string, string) {
 	return func(t *testing.T, w *world.World, ns, _ string) {
 		t.Helper()
@@ -140,7 +140,7 @@ func deleteObject(kind, name string) func(*testing.T, *world.World, string, stri
 	return func(t *testing.T, w *world.World, ns, _ string) { t.Helper(); w.Do(t, "-n", ns, "delete", kind, name) }
 }
 
-// addScript puts the script of a kind into the ConfigMap, which it makes if need be.
+// addScript puts the script of a kind into the ConfigMap, and creates the ConfigMap if it is missing.
 func addScript(kind, text string) func(*testing.T, *world.World, string, string) {
 	return func(t *testing.T, w *world.World, _, _ string) {
 		t.Helper()
@@ -161,7 +161,7 @@ func setScript(t *testing.T, w *world.World, key, text string) {
 	w.Do(t, "-n", api.ScriptNamespace, "patch", "configmap", api.ScriptConfigMap, "--type=merge", "-p", string(patch))
 }
 
-// revokeRamp takes the permission away and waits until it counts: roles are aggregated a moment later.
+// revokeRamp removes the permission and waits until this takes effect: roles are aggregated a moment later.
 func revokeRamp(t *testing.T, w *world.World, _, _ string) {
 	t.Helper()
 	w.Do(t, "delete", "clusterrole", "road-ramp")
@@ -177,7 +177,7 @@ func revokeRamp(t *testing.T, w *world.World, _, _ string) {
 	}
 }
 
-// applyPrinted does what the message says: it applies the YAML that the message ends with.
+// applyPrinted follows the message: it applies the YAML at the end of the message.
 func applyPrinted(t *testing.T, w *world.World, ns, message string) {
 	t.Helper()
 	at := strings.Index(message, "apiVersion:")
@@ -187,7 +187,7 @@ func applyPrinted(t *testing.T, w *world.World, ns, message string) {
 	w.Apply(t, ns, message[at:])
 }
 
-// installFerry installs the kind first and the object only when the release has noticed that.
+// installFerry first installs the kind. It creates the object only after the release has noticed the kind.
 func installFerry(t *testing.T, w *world.World, ns, _ string) {
 	t.Helper()
 	w.Apply(t, ns, crd("Ferry"))

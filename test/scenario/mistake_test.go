@@ -19,26 +19,29 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// mistake is a release that somebody got wrong. Manifests of the Istio walkthrough are told apart by what they hold.
+// mistake is a release with a mistake of a user. The manifests of the Istio walkthrough are told apart by their
+// content.
 type mistake struct {
 	reason api.Reason
-	// first is there before the Rollout; with manifests it is all that there is when the release begins.
+	// first has the objects that exist before the Rollout. Together with manifests, these are all objects when the
+	// release begins.
 	first, manifests []string
-	// resting: there is no workload yet, and so no release.
+	// resting reports that there is no workload yet, and so no release.
 	resting bool
 	// spoil makes the mistake after the workload was adopted, before the release.
 	spoil func(t *testing.T, w *world.World, ns, message string)
-	// mend corrects the mistake, given the message that was read.
+	// mend corrects the mistake, given the message of the status.
 	mend func(t *testing.T, w *world.World, ns, message string)
 }
 
-// begins reports whether the release is begun, and then held: not without a workload of its own, nor as long as part of what matters
-// cannot be seen.
+// begins reports whether the release begins and then stalls. It does not begin without its own workload, nor while the
+// watcher cannot see a relevant part.
 func (m mistake) begins() bool {
 	return !m.resting && m.reason != rollout.ReasonWorkloadConflict && m.reason != rollout.ReasonForbidden
 }
 
-// mistakes are mended one after another, in the order of their names: what wakes a release is then the mending of its own mistake.
+// mistakes returns all mistakes by name. The test corrects them in the order of their names, so a release can only wake
+// from the correction of its own mistake.
 func mistakes(t *testing.T) map[string]mistake {
 	m := map[string]mistake{
 		"Service missing": {
@@ -93,7 +96,7 @@ func TestMistakesAreToldAndHealOnceMended(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it needs a control plane, which -short leaves out")
 	}
-	// A cluster of its own: in a busy one, other tests would wake what waits here.
+	// A cluster of its own: in a busy one, other tests would wake the stalled releases.
 	w := world.ForTest(t, world.Options{})
 	all := mistakes(t)
 	addScript("Track", strings.Replace(laneScript, `"canary"`, `"canary`, 1))(t, w, "", "")
@@ -141,13 +144,13 @@ func TestMistakesAreToldAndHealOnceMended(t *testing.T) {
 	}
 }
 
-// resting is the goal that the Rollout has adopted its workload, or has said why not.
+// resting is the goal that the Rollout has adopted its workload, or shows why it has not.
 func resting(r *api.Rollout) bool {
 	return r.Status.Sluice.GetState() == string(rollout.StateIdle) &&
 		(world.Healthy(r) && r.Status.Common().StableRevision != "" || world.Condition(r, api.ConditionStalled) != nil)
 }
 
-// told checks that a mistake is shown in all places, and that nothing is done meanwhile.
+// told checks that all places show a mistake, and that no component acts meanwhile.
 func told(t *testing.T, w *world.World, ns, name string, m mistake) {
 	r := w.Await(t, ns, "rollouts-demo", func(r *api.Rollout) bool {
 		return world.HeldFor(m.reason)(r) && (!m.begins() || r.Status.Phase == api.PhaseProgressing)

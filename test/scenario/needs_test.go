@@ -12,7 +12,8 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// stableNeeding releases a version whose pods need objects of those names, and then begins a release of one whose pods do not.
+// stableNeeding releases a version whose pods need objects with these names. Then it begins a release of a version
+// whose pods do not.
 func (d *demo) stableNeeding(t *testing.T, configMaps []string, secrets ...string) {
 	t.Helper()
 	var from []string
@@ -29,8 +30,8 @@ func (d *demo) stableNeeding(t *testing.T, configMaps []string, secrets ...strin
 	d.release(t, version("plain"))
 }
 
-// Hash-named ConfigMaps of a version go with its manifests, while its pods still serve. The status says what to do about it, and the release
-// goes on.
+// A GitOps tool deletes hash-named ConfigMaps together with the manifests of their version, while the pods of that
+// version still serve. The status shows the remedy, and the release goes on.
 func TestWhatStablePodsNeedAndMayLoseIsTold(t *testing.T) {
 	t.Parallel()
 	w := world.Shared(t)
@@ -60,7 +61,7 @@ func TestWhatStablePodsNeedAndMayLoseIsTold(t *testing.T) {
 	})
 }
 
-// atRisk waits until a paused step tells of what stable pods may lose, and returns the message.
+// atRisk waits until a paused step reports the objects that stable pods may lose, and returns the message.
 func (d *demo) atRisk(t *testing.T, reason api.Reason, says ...string) string {
 	t.Helper()
 	r := d.await(t, func(r *api.Rollout) bool {

@@ -10,8 +10,8 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// A workload that carries the marks of a Rollout that does not exist, as after a restore from a backup or after somebody took our
-// finalizer off by force, is let go: else its next change would be held for ever.
+// A workload has the marks of a Rollout that does not exist, as after a restore from a backup, or after a user removed
+// the finalizer by force. The executor releases it. Otherwise its next change would be held for ever.
 func TestAWorkloadWhoseRolloutDoesNotExistIsLetGo(t *testing.T) {
 	t.Parallel()
 	w := world.Shared(t)
@@ -27,8 +27,8 @@ func TestAWorkloadWhoseRolloutDoesNotExistIsLetGo(t *testing.T) {
 	}
 }
 
-// A Rollout that is removed by force while its release ends, with all traffic on a Service of the release, leaves the traffic where it is.
-// Who creates it again has all of it taken back.
+// A user removes a Rollout by force while its release ends, with all traffic on a Service of the release. The traffic
+// stays. If the user creates the Rollout again, the executor returns all traffic.
 func TestARouteLeadsSomewhereAfterItsRolloutWasRemovedByForce(t *testing.T) {
 	t.Parallel()
 	w := bareWorld(t)

@@ -15,8 +15,9 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// What its owner asks of a Deployment while a release has its fields is what it has afterwards, and not what it had before. It was paused
-// when the change came, which the manifest says no more. Until then the fields are the release's.
+// While a release has the fields of a Deployment, its owner writes new values. After the release, the Deployment has
+// these values and not the earlier ones. The Deployment was paused when the change came, and the owner's new manifest
+// does not pause it. Until the end, the release decides the fields.
 func TestAnOwnersNewValuesComeBackAtTheEnd(t *testing.T) {
 	t.Parallel()
 	const (
@@ -47,7 +48,7 @@ func TestAnOwnersNewValuesComeBackAtTheEnd(t *testing.T) {
 			owner("new", after)
 			d.wantSets(t, c.sets)
 			d.approveIn(t, style)
-			if style == "blue-green" { // where all pods are replaced, there is nothing left to agree to
+			if style == "blue-green" { // in partition style all pods are replaced, so no step is left to approve
 				d.await(t, world.PausedAt(3))
 				d.approveIn(t, style)
 			}
@@ -67,8 +68,8 @@ func TestAnOwnersNewValuesComeBackAtTheEnd(t *testing.T) {
 	}
 }
 
-// In canary style the Deployment itself runs the new version at the end only, and no further than a pause of its owner's lets it: the release
-// holds there until it is resumed, and tells how.
+// In canary style, the Deployment itself runs the new version only at the end. If its owner has paused it, the release
+// stalls there until the owner resumes it, and its status shows how.
 func TestAPauseOfTheOwnersHoldsTheEndOfARelease(t *testing.T) {
 	t.Parallel()
 	pause := func(t *testing.T, d *demo) {
@@ -111,7 +112,7 @@ func TestAPauseOfTheOwnersHoldsTheEndOfARelease(t *testing.T) {
 	}
 }
 
-// speed is what a Deployment's owner says of how it rolls.
+// speed describes the settings of a Deployment's owner for a rolling update.
 func speed(d *appsv1.Deployment) string {
 	s := d.Spec
 	text := fmt.Sprintf("paused %t, minReadySeconds %d, progressDeadlineSeconds %d, %s", s.Paused, s.MinReadySeconds, *s.ProgressDeadlineSeconds, s.Strategy.Type)

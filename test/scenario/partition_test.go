@@ -16,12 +16,12 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// inPlace makes a Rollout of the walkthrough one whose Deployment replaces its own pods: the style that is meant when none is named.
+// inPlace changes a Rollout of the walkthrough to partition style, which is the default.
 func inPlace(manifest string) string {
 	return strings.Replace(manifest, "      enableExtraWorkloadForCanary: true\n", "", 1)
 }
 
-// sets are how many pods each revision of the workload has, by the variable in its template.
+// sets returns the number of pods of each revision of the workload, by the variable in its template.
 func (d *demo) sets(t *testing.T) map[string]int32 {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(d.w.Config)
@@ -48,7 +48,7 @@ func (d *demo) wantSets(t *testing.T, want map[string]int32) {
 	}
 }
 
-// deployment is the workload as it is.
+// deployment returns the current workload.
 func (d *demo) deployment(t *testing.T) *appsv1.Deployment {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(d.w.Config)
@@ -62,7 +62,7 @@ func (d *demo) deployment(t *testing.T) *appsv1.Deployment {
 	return deployment
 }
 
-// wantFree checks that the workload goes by its owner's own values again.
+// wantFree checks that the workload has its owner's values again.
 func (d *demo) wantFree(t *testing.T) {
 	t.Helper()
 	got := d.deployment(t)
@@ -72,7 +72,7 @@ func (d *demo) wantFree(t *testing.T) {
 	}
 }
 
-// wantBatches checks that the pods of a version, and no others, tell the release and the batches in which they came.
+// wantBatches checks that exactly the pods of a version have the labels of the release and of their batches.
 func (d *demo) wantBatches(t *testing.T, r *api.Rollout, version, batches string) {
 	t.Helper()
 	labelled := d.w.Do(t, "-n", d.ns, "get", "pods", "-l", api.LabelRolloutID, "-o", `jsonpath={range .items[*]}{.spec.containers[0].env[0].value}`+
@@ -88,7 +88,7 @@ func (d *demo) wantBatches(t *testing.T, r *api.Rollout, version, batches string
 	}
 }
 
-// It is the text to the letter but for the name of its Service, with the grace period of three seconds that is meant when none is named.
+// The manifest is the printed text, except for the name of its Service, with the default grace period of three seconds.
 func TestTheWalkthroughAsPrintedReplacesPodsInPlace(t *testing.T) {
 	t.Parallel()
 	d := aDemo(t, world.Shared(t), inPlace(world.Seed(t, "istio-walkthrough/rollout.yaml")))
@@ -110,7 +110,8 @@ func TestTheWalkthroughAsPrintedReplacesPodsInPlace(t *testing.T) {
 	d.wantFree(t)
 }
 
-// wantBudget checks that of three pods none was missing, and that there was one too many at the most: a quarter, as Kubernetes rounds it.
+// wantBudget checks that none of three pods was missing, and that at most one was added: a quarter, as Kubernetes
+// rounds it.
 func wantBudget(t *testing.T, bounds func() (fewest, most int64)) {
 	t.Helper()
 	if fewest, most := bounds(); fewest < 3 || most > 4 {
@@ -137,7 +138,7 @@ func TestPodsReplacedInPlaceAreRolledBack(t *testing.T) {
 	}
 }
 
-// awaitSets waits until the workload runs these and no others.
+// awaitSets waits until exactly these pods run.
 func (d *demo) awaitSets(t *testing.T, want map[string]int32) {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(d.w.Config)
@@ -159,7 +160,7 @@ func (d *demo) awaitSets(t *testing.T, want map[string]int32) {
 	}
 }
 
-// command gives a command about the release under way.
+// command writes a command for the release under way.
 func (d *demo) command(t *testing.T, action api.CommandAction) {
 	t.Helper()
 	r := d.await(t, func(r *api.Rollout) bool { return r.Status.Sluice != nil })
@@ -169,8 +170,8 @@ func (d *demo) command(t *testing.T, action api.CommandAction) {
 	}
 }
 
-// Scaled down and up again by an autoscaler, a share stays the share at every step and on the way: the new pods are never more than those of the
-// larger number, and its owner's budget holds.
+// An autoscaler scales the workload down and up again. A share stays the same at every step and on the way. The new
+// pods never exceed the share of the larger number, and the owner's budget holds.
 func TestSharesFollowAnAutoscalerInPlace(t *testing.T) {
 	t.Parallel()
 	const scaler = `{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: own},
@@ -187,7 +188,7 @@ func TestSharesFollowAnAutoscalerInPlace(t *testing.T) {
 			d.at(t, step)
 			d.wantSets(t, map[string]int32{"base": 20 - want.at20, "new": want.at20})
 			highest := d.watchSet(t, "new")
-			// It needs no metrics to keep within its bounds.
+			// The autoscaler needs no metrics to keep within its bounds.
 			d.w.Apply(t, d.ns, fmt.Sprintf(scaler, 10))
 			d.awaitSets(t, map[string]int32{"base": 10 - want.at10, "new": want.at10})
 			d.w.Apply(t, d.ns, fmt.Sprintf(scaler, 20))
@@ -198,7 +199,7 @@ func TestSharesFollowAnAutoscalerInPlace(t *testing.T) {
 			d.finish(t, step)
 			d.awaitSets(t, map[string]int32{"new": 20})
 			d.wantFree(t)
-			// A quarter may be missing, and as many too many: of ten pods at the fewest, of twenty at the most.
+			// A quarter may be missing, and a quarter added: at least for ten pods, at most for twenty.
 			if fewest, most := bounds(); fewest < 8 || most > 25 {
 				t.Errorf("there were %d ready pods at the fewest and %d at the most, where 8 and 25 are allowed", fewest, most)
 			}

@@ -10,8 +10,9 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// Without the admission policies nothing holds a change in the moment it is applied. The Rollout says so at rest, the change is seized
-// late and released all the same, and installing the policies is noticed.
+// Without the admission policies, the API server does not hold a change when it is applied. An idle Rollout shows this.
+// The executor pauses the change late and releases it all the same. The watcher notices the installation of the
+// policies.
 func TestWithoutAdmissionPoliciesChangesAreSeizedLateAndItIsSaid(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -46,7 +47,7 @@ func TestWithoutAdmissionPoliciesChangesAreSeizedLateAndItIsSaid(t *testing.T) {
 
 func policies() string { return filepath.Join(world.Root(), "deploy/policies") }
 
-// began says why the release under way was begun.
+// began returns the reason for which the release under way was begun.
 func began(r *api.Rollout) string {
 	for _, transition := range r.Status.Sluice.Transitions {
 		if transition.Reason == "ReleaseStarted" {

@@ -14,7 +14,7 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// reachable are Rollouts of each style with two steps.
+// reachable returns Rollouts of each style with two steps.
 func reachable() map[string]func(*testing.T) string {
 	return map[string]func(*testing.T) string{
 		"canary style": func(t *testing.T) string {
@@ -37,7 +37,7 @@ func (d *demo) selects(t *testing.T, tier string) {
 	}
 }
 
-// heldFor waits until a release is held in a state, and checks what the message says.
+// heldFor waits until a release is stalled in a state, and checks the message.
 func (d *demo) heldFor(t *testing.T, reason api.Reason, state string, says ...string) {
 	t.Helper()
 	r := d.await(t, func(r *api.Rollout) bool {
@@ -51,8 +51,9 @@ func (d *demo) heldFor(t *testing.T, reason api.Reason, state string, says ...st
 	}
 }
 
-// One upgrade of a chart gives the Service a label of the new pods, which the stable ones do not have. The release is held before its first pod.
-// Somebody does the same in the middle of it: no step goes on, whatever is approved, until the Service reaches stable pods again.
+// One upgrade of a chart gives the Service a label of the new pods, which the stable ones do not have. The release
+// stalls before its first pod. Then a user does the same during a release: no step goes on after any approval until the
+// Service reaches stable pods again.
 func TestAStableServiceThatReachesNobodyHoldsTheRelease(t *testing.T) {
 	t.Parallel()
 	for style, manifest := range reachable() {
@@ -86,7 +87,8 @@ func TestAStableServiceThatReachesNobodyHoldsTheRelease(t *testing.T) {
 	}
 }
 
-// An abort takes the traffic off the new version whatever the stable Service reaches, and does not say that all is well when that is nobody.
+// An abort removes the traffic from the new version even if the stable Service reaches no pod. The status does not then
+// report that all is well.
 func TestAnAbortSaysWhenTheStableServiceReachesNobody(t *testing.T) {
 	t.Parallel()
 	d := aDemo(t, world.Shared(t), withSteps(t, "{replicas: 1, traffic: 20%}"))
@@ -108,7 +110,7 @@ func TestAnAbortSaysWhenTheStableServiceReachesNobody(t *testing.T) {
 	says("All traffic is on the stable version.")
 }
 
-// A Service that selects pods of another workload as well would lose them. Its owner may accept that.
+// A Service that also selects pods of another workload would lose them. Its owner may accept that.
 func TestPodsOfOthersKeepTheServiceThatTheyShare(t *testing.T) {
 	t.Parallel()
 	d := aDemo(t, world.Shared(t), withSteps(t, "{replicas: 1, traffic: 20%}"))
@@ -122,8 +124,8 @@ func TestPodsOfOthersKeepTheServiceThatTheyShare(t *testing.T) {
 	d.await(t, world.PausedAt(1))
 }
 
-// Stable pods that are unready by themselves keep no release back: its version may be what mends them. The status says so. If the owner takes that version
-// back, its pods keep their requests until a stable pod is ready.
+// Stable pods that are unready by themselves do not stop a release, because its version may fix them. The status
+// reports them. If the owner rolls that version back, its pods keep their requests until a stable pod is ready.
 func TestAVersionThatMendsTheStableOneIsReleased(t *testing.T) {
 	t.Parallel()
 	d := aDemo(t, world.Shared(t), withSteps(t, "{replicas: 1, traffic: 20%}"))

@@ -11,7 +11,7 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// ids writes a rollout-id in its two places, where it is not "-", with a template.
+// ids writes a rollout-id as label and as annotation, except where it is "-", together with a template.
 func (d *demo) ids(t *testing.T, label, annotation, template string) {
 	t.Helper()
 	var metadata []string
@@ -23,8 +23,8 @@ func (d *demo) ids(t *testing.T, label, annotation, template string) {
 	d.release(t, strings.Replace(template, "{", `{"metadata":{`+strings.Join(metadata, ",")+"},", 1))
 }
 
-// A rollout-id names the release in the status and on the pods, wherever it stands; the annotation wins. Only the annotation of the stable
-// version lets another template through.
+// A rollout-id names the release in the status and on the pods, as label or as annotation; the annotation wins. Only
+// the annotation of the stable version lets another template through.
 func TestTheStatusAndThePodsGoByOneRolloutID(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -72,7 +72,7 @@ func TestTheStatusAndThePodsGoByOneRolloutID(t *testing.T) {
 	}
 }
 
-// adoptAs has the workload adopted anew, as a version of those rollout-ids.
+// adoptAs makes the executor adopt the workload again, as a version with these rollout-ids.
 func (d *demo) adoptAs(t *testing.T, label, annotation string) {
 	t.Helper()
 	disable := func(disabled bool) {

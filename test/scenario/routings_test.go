@@ -12,10 +12,10 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// forked is the walkthrough with a second Service for the same pods, which is routed by a kind of the users' own.
+// forked is the walkthrough with a second Service for the same pods, which a kind of the users routes.
 type forked struct {
 	*demo
-	approving         string // how a pause is approved, in its style
+	approving         string // the patch that approves a pause, in its style
 	viaduct, grpcOnly *unstructured.Unstructured
 }
 
@@ -41,7 +41,7 @@ func fork(t *testing.T, manifest string) string {
 `)
 }
 
-// forkedStyles are the Rollouts by style.
+// forkedStyles returns the Rollouts by style.
 func forkedStyles(t *testing.T) map[string]string {
 	steps := []string{"{replicas: 1, matches: [{headers: [{type: Exact, name: version, value: canary}]}]}", "{replicas: 2, traffic: 50%}"}
 	return map[string]string{
@@ -149,8 +149,8 @@ func TestAReleaseIsRoutedThroughTwoServices(t *testing.T) {
 	})
 }
 
-// withoutViaduct takes one of two gateway objects away: before a release nothing of that begins, and within it the other one stays at its
-// step.
+// withoutViaduct deletes one of two gateway objects. Before a release, no part of it begins. During a release, the
+// other object stays at its step.
 func (f *forked) withoutViaduct(t *testing.T) {
 	f.w.Do(t, "-n", f.ns, "delete", "viaduct", "road")
 	f.release(t, version("canary"))
@@ -173,7 +173,7 @@ func (f *forked) withoutViaduct(t *testing.T) {
 	f.wantRouted(t, f.await(t, world.PausedAt(2)), weightRoute(50), 50)
 }
 
-// contested is a release with one gateway object on which somebody else insists.
+// contested is a release with one gateway object that another user changes repeatedly.
 func (f *forked) contested(t *testing.T) {
 	f.toStep2(t)
 	for range 3 {

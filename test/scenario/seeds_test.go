@@ -10,7 +10,7 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// Each folder of examples/seeds applies as a whole, by a server that refuses fields it does not know.
+// An API server that refuses unknown fields accepts each folder of examples/seeds as a whole.
 func TestEveryManifestOfTheSeedsAppliesStrictly(t *testing.T) {
 	t.Parallel()
 	w := world.Shared(t)
@@ -30,8 +30,8 @@ func TestEveryManifestOfTheSeedsAppliesStrictly(t *testing.T) {
 	}
 }
 
-// A user's script wins over the built-in one when its ConfigMap says so; a directory adds kinds, and wins over the built-in ones as
-// well. Which script was used, and in which version, stands in the status.
+// A user's script wins over the built-in one when its ConfigMap says so. A directory adds kinds, and wins over the
+// built-in ones as well. The status has the source and the version of the script.
 func TestUsersScriptsWinWhereTheySaySo(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

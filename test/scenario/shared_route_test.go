@@ -10,7 +10,7 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// half is one of two releases that share a VirtualService: Deployment, Service and Rollout of one name.
+// half is one of two releases that share a VirtualService: a Deployment, a Service and a Rollout with one name.
 const half = `
 apiVersion: v1
 kind: Service
@@ -42,8 +42,8 @@ spec:
         customNetworkRefs: [{apiVersion: networking.istio.io/v1beta1, kind: VirtualService, name: shared}]
 `
 
-// sharedRoute is a VirtualService that the releases share. Its manifest has words that stand for what a release changes: resting and
-// underWay are pairs of such a word and its text, for each release.
+// sharedRoute is a VirtualService that the releases share. Its manifest has placeholders for the parts that a release
+// changes. resting and underWay have pairs of a placeholder and its text, for each release.
 type sharedRoute struct {
 	manifest          string
 	resting, underWay map[string][]string
@@ -86,7 +86,7 @@ spec:
 	},
 }
 
-// with is the manifest as it is with some releases under way.
+// with returns the manifest with some releases under way.
 func (r sharedRoute) with(underWay map[string]bool) string {
 	var pairs []string
 	for _, name := range []string{"a", "b"} {
@@ -148,7 +148,7 @@ func aShared(t *testing.T, route sharedRoute) *shared {
 	return s
 }
 
-// move takes one move, such as "start a", to its end.
+// move makes one move, such as "start a", and waits for its end.
 func (s *shared) move(t *testing.T, move string) {
 	t.Helper()
 	verb, name, _ := strings.Cut(move, " ")
@@ -175,7 +175,7 @@ func (s *shared) move(t *testing.T, move string) {
 	}
 }
 
-// spec is what the VirtualService must be now.
+// spec returns the spec that the VirtualService must have now.
 func (s *shared) spec(t *testing.T) any {
 	t.Helper()
 	object, _ := parse(t, s.route.with(s.underWay)).(map[string]any)
@@ -190,7 +190,7 @@ func (s *shared) wantSpec(t *testing.T, after string) {
 	}
 }
 
-// awaitSpec waits until the VirtualService is what it must be.
+// awaitSpec waits until the VirtualService has that spec.
 func (s *shared) awaitSpec(t *testing.T) *unstructured.Unstructured {
 	t.Helper()
 	want := s.spec(t)
@@ -199,7 +199,7 @@ func (s *shared) awaitSpec(t *testing.T) *unstructured.Unstructured {
 	})
 }
 
-// The owner of a route may change it while releases are on it: the releases go on over what they wrote, and what they wrote is what
+// The owner of a route may change it during releases on it. The releases go on over the owner's change, and the change
 // is there in the end.
 func TestAnEditOfARouteDuringReleasesStays(t *testing.T) {
 	edited := twoRules
@@ -241,7 +241,7 @@ func TestAnEditOfARouteDuringReleasesStays(t *testing.T) {
 	}
 }
 
-// An edit of labels alone, as with kubectl edit, is kept as well and takes no traffic anywhere.
+// An edit of labels alone, as with kubectl edit, stays too, and moves no traffic.
 func TestALabelOnARouteDuringAReleaseStays(t *testing.T) {
 	t.Parallel()
 	s := aShared(t, oneRule)

@@ -13,7 +13,7 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// A pause with a duration ends by itself, and the last step with all replicas needs nobody either.
+// A pause with a duration ends by itself, and so does the last step with all replicas.
 func TestPausesWithADurationEndByThemselves(t *testing.T) {
 	t.Parallel()
 	d := aDemo(t, world.Shared(t), withSteps(t,
@@ -34,8 +34,8 @@ func TestPausesWithADurationEndByThemselves(t *testing.T) {
 	d.wantRestored(t)
 }
 
-// A newer version during a release starts over with it; the laws that the audit log is asked about say that traffic leaves
-// before pods go.
+// A newer version during a release starts over. The laws that the test checks against the audit log say that traffic
+// leaves before pods go.
 func TestANewerVersionDuringAReleaseStartsOver(t *testing.T) {
 	t.Parallel()
 	for step := int32(1); step <= 3; step++ {
@@ -77,7 +77,7 @@ func versionOf(u *unstructured.Unstructured) string {
 	return "nothing"
 }
 
-// Going back to the version before ends the release without a pod of the stable version being replaced.
+// A return to the previous version ends the release, and no pod of the stable version is replaced.
 func TestARollbackEndsTheRelease(t *testing.T) {
 	t.Parallel()
 	for name, undo := range map[string]func(*testing.T, *demo, *unstructured.Unstructured){
@@ -112,8 +112,8 @@ func TestARollbackEndsTheRelease(t *testing.T) {
 	}
 }
 
-// kruiseUndo sends what kubectl-kruise rollout undo sends: the template, and of the annotations none but OpenKruise's own and
-// those of the revision. What Sluice has put there must not be lost by it.
+// kruiseUndo sends the same patch as kubectl-kruise rollout undo: the template, and of the annotations only
+// OpenKruise's and the revision's. This must not lose the annotations of Sluice.
 func kruiseUndo(t *testing.T, d *demo, to *unstructured.Unstructured) {
 	t.Helper()
 	annotations := map[string]string{}

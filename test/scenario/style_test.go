@@ -18,8 +18,8 @@ http:
   - {destination: {host: service-demo-canary}, weight: 50}
 `
 
-// In every style a step may send a share of the traffic to the new version, or the requests that match, or both, or nothing: then what the
-// step before has routed is given back.
+// In every style, a step may route a share of the traffic, the matching requests, both or neither. A step with neither
+// returns the traffic of the step before.
 func TestAStepOfAnyStyleRoutesWhatItSays(t *testing.T) {
 	t.Parallel()
 	const matches = "matches: [{headers: [{type: Exact, name: version, value: canary}]}]"
@@ -48,7 +48,7 @@ func TestAStepOfAnyStyleRoutesWhatItSays(t *testing.T) {
 	}
 }
 
-// approveIn approves a pause in a style: the status has another field for blue-green.
+// approveIn approves a pause in a style, because blue-green has another field in the status.
 func (d *demo) approveIn(t *testing.T, style string) {
 	t.Helper()
 	switch style {
@@ -61,7 +61,7 @@ func (d *demo) approveIn(t *testing.T, style string) {
 	}
 }
 
-// Between releases a Rollout may take another style; what it showed in the other one goes.
+// Between releases a Rollout may take another style. The status of the earlier style goes.
 func TestARolloutChangesItsStyleBetweenReleases(t *testing.T) {
 	t.Parallel()
 	d := aDemo(t, world.Shared(t), withSteps(t, "{replicas: 1, traffic: 20%}", "{replicas: 2, traffic: 50%}"))
@@ -101,7 +101,7 @@ func TestARolloutChangesItsStyleBetweenReleases(t *testing.T) {
 	}
 }
 
-// changeTo changes the Rollout, and waits until that has been seen.
+// changeTo changes the Rollout, and waits until the status shows that.
 func (d *demo) changeTo(t *testing.T, patch string) {
 	t.Helper()
 	if patch == "" {

@@ -10,7 +10,7 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// newPods is how many new pods a status shows, and how many of them as ready.
+// newPods returns the numbers of new pods and of ready new pods in a status.
 func newPods(r *api.Rollout) (all, ready int32) {
 	switch s := r.Status; {
 	case s.CanaryStatus != nil:
@@ -21,7 +21,7 @@ func newPods(r *api.Rollout) (all, ready int32) {
 	return 0, 0
 }
 
-// cureOne makes one of the new pods ready that were kept from it.
+// cureOne makes one of the sick new pods ready.
 func (d *demo) cureOne(t *testing.T) {
 	t.Helper()
 	for _, name := range strings.Fields(d.w.Do(t, "-n", d.ns, "get", "pods", "-o", "name")) {
@@ -34,9 +34,9 @@ func (d *demo) cureOne(t *testing.T) {
 	t.Fatal("there is no pod to cure")
 }
 
-// A step of three pods of which none gets ready by itself: it is reached when no more are missing than failureThreshold allows, in
-// percent of the new pods rounded up, and one is ready. Without one, all must be. Pods that come in the place of others may all be missing
-// at once, so that nothing but the threshold decides.
+// A step has three pods, and none gets ready by itself. The step is ready when at least one pod is ready and no more
+// are missing than failureThreshold allows, in percent of the new pods, rounded up. Without a threshold, all pods must
+// be ready. The owner's budget lets all replaced pods be missing at once, so only the threshold decides.
 func TestAStepToleratesAsManyUnreadyPodsAsItsThreshold(t *testing.T) {
 	t.Parallel()
 	for style, manifest := range map[string]func(*testing.T) string{

@@ -17,7 +17,8 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// collect takes in the spans of this process. Other scenarios run beside this one, so that whoever looks for spans says whose.
+// collect collects the spans of this process. Other scenarios run in parallel, so a caller must select its spans by
+// namespace.
 func collect(t *testing.T) *tracetest.InMemoryExporter {
 	t.Helper()
 	spans := tracetest.NewInMemoryExporter()
@@ -27,7 +28,8 @@ func collect(t *testing.T) *tracetest.InMemoryExporter {
 	return spans
 }
 
-// pathTo is the names of the spans from the beginning of a trace to one of a name in a namespace; nil when there is none yet.
+// pathTo returns the names of the spans from the beginning of a trace to a span with a name in a namespace. It returns
+// nil if there is no such span yet.
 func pathTo(spans tracetest.SpanStubs, name, namespace string) (path []string) {
 	for i := range spans {
 		if spans[i].Name != name {
@@ -73,7 +75,7 @@ func TestATraceLeadsFromAChangeToTheRoute(t *testing.T) {
 	}
 }
 
-// awaitPath waits until the whole path has ended: a span is told when it ends, after those within it.
+// awaitPath waits until the whole path has ended: a span is exported when it ends, after the spans within it.
 func awaitPath(t *testing.T, spans *tracetest.InMemoryExporter, name, namespace string) (path []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)

@@ -17,7 +17,7 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// chained is an application whose release asks for a TrafficRouting: Deployment and Rollout of one name.
+// chained is an application whose release refers to a TrafficRouting: a Deployment and a Rollout with one name.
 const chained = `
 apiVersion: apps/v1
 kind: Deployment
@@ -72,12 +72,12 @@ spec:
   strategy: {weight: 20}
 `
 
-// grays is a namespace with a TrafficRouting and what it routes.
+// grays is a namespace with a TrafficRouting and its routes.
 type grays struct {
 	w  *world.World
 	ns string
 	vs,
-	rule *unstructured.Unstructured // before anything is routed
+	rule *unstructured.Unstructured // before any routing
 }
 
 func aGray(t *testing.T, w *world.World, applications ...string) *grays {
@@ -85,7 +85,7 @@ func aGray(t *testing.T, w *world.World, applications ...string) *grays {
 	return aGrayOf(t, w, chained, applications...)
 }
 
-// aGrayOf has applications of another manifest than chained.
+// aGrayOf creates applications with another manifest than chained.
 func aGrayOf(t *testing.T, w *world.World, manifest string, applications ...string) *grays {
 	t.Helper()
 	g := &grays{w: w, ns: w.Namespace(t)}
@@ -115,7 +115,7 @@ func (g *grays) phase(t *testing.T, phase api.RoutingPhase) *unstructured.Unstru
 	})
 }
 
-// shares waits until the canary's share of the VirtualService is that.
+// shares waits until the canary's share of the VirtualService has a value.
 func (g *grays) shares(t *testing.T, canary int) {
 	t.Helper()
 	want := parse(t, strings.NewReplacer("CANARY", toJSON(t, canary), "STABLE", toJSON(t, 100-canary)).Replace(
@@ -240,7 +240,7 @@ func TestRolloutsShareATrafficRouting(t *testing.T) {
 	g.wantRestored(t)
 }
 
-// However a Rollout ends or turns away, what it has asked for goes.
+// A TrafficRouting is released again after any end or interruption of the Rollout.
 func TestATrafficRoutingIsFreed(t *testing.T) {
 	for name, turn := range map[string]func(*testing.T, *grays){
 		"by a rollback": func(t *testing.T, g *grays) {
@@ -281,7 +281,7 @@ func TestATrafficRoutingIsFreed(t *testing.T) {
 	}
 }
 
-// broken is a way to the API server on which writes of one kind of object fail, as long as anything is planned.
+// broken is a transport to the API server that fails writes of one kind of object, as long as the test wants it.
 type broken struct {
 	next http.RoundTripper
 	path string
@@ -298,7 +298,7 @@ func (b broken) RoundTrip(r *http.Request) (*http.Response, error) {
 	return b.next.RoundTrip(r)
 }
 
-// One error of the API server while routes are given back must not leave them as they are for ever.
+// One error of the API server during the restore of routes must not leave them unrestored for ever.
 func TestATrafficRoutingThatIsDeletedDuringAReleaseIsGivenBackWhateverFails(t *testing.T) {
 	t.Parallel()
 	w := world.Bare(t, world.Options{})

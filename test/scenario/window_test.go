@@ -43,7 +43,7 @@ func TestAVersionThatServedLatelyNeedsNoSteps(t *testing.T) {
 			d.awaitSets(t, map[string]int32{"two": 3})
 			d.wantRestored(t)
 
-			d.release(t, version("base")) // which is further back
+			d.release(t, version("base")) // an older version
 			d.await(t, pausedIn(4))
 		})
 	}

@@ -21,8 +21,8 @@ func (d *demo) scale(t *testing.T, n int) {
 	d.w.Do(t, "-n", d.ns, "scale", "deployment/workload-demo", fmt.Sprintf("--replicas=%d", n))
 }
 
-// What a release that is scaled to 0 stands on: the controller of a paused Deployment knows no versions. It brings all pods of one ReplicaSet
-// back, and goes by when that was made, not by its revision.
+// A release that is scaled to 0 relies on this rule: the controller of a paused Deployment knows no versions. It brings
+// back all pods of one ReplicaSet, and selects it by its creation time, not by its revision.
 func TestAPausedDeploymentComesBackFromZeroAsWhatWasMadeLast(t *testing.T) {
 	t.Parallel()
 	w := world.Shared(t)
@@ -36,12 +36,13 @@ func TestAPausedDeploymentComesBackFromZeroAsWhatWasMadeLast(t *testing.T) {
 	w.Do(t, "-n", d.ns, "rollout", "pause", "deployment/workload-demo")
 	d.scale(t, 0)
 	d.awaitSets(t, map[string]int32{})
-	d.release(t, version("third")) // which has no ReplicaSet while the Deployment is paused
+	d.release(t, version("third")) // this version has no ReplicaSet while the Deployment is paused
 	d.scale(t, 3)
 	d.awaitSets(t, map[string]int32{d.madeLast(t): 3})
 }
 
-// madeLast is the version whose ReplicaSet was made last; of those that were made in the same second, the last by name.
+// madeLast returns the version whose ReplicaSet was created last; among ReplicaSets of the same second, the last by
+// name.
 func (d *demo) madeLast(t *testing.T) string {
 	t.Helper()
 	list, err := d.w.Client(t, d.ns, "replicaset").List(t.Context(), metav1.ListOptions{})
@@ -98,7 +99,7 @@ func TestScaledToZeroAndBackAnAbortedReleaseStaysTakenBack(t *testing.T) {
 	d.wantSets(t, map[string]int32{"base": 2, "bad": 1})
 }
 
-// awaitOnly waits until the workload has no pods, and one ReplicaSet: that of a version.
+// awaitOnly waits until the workload has no pods, and only the ReplicaSet of a version.
 func (d *demo) awaitOnly(t *testing.T, version string) {
 	t.Helper()
 	d.awaitSets(t, map[string]int32{})
