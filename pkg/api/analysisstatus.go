@@ -36,9 +36,7 @@ type AnalysisRun struct {
 	// When the traffic changed last. Measurements of the time before do not count.
 	// +optional
 	RoutedAt *metav1.MicroTime `json:"routedAt,omitempty"`
-	// The time by which the analyzer writes again. After that the release is held, because no
-	// analyzer may be running.
-	// +optional
+	// The analyzer writes again by this time. After that the release is held, because no analyzer may be running.
 	RenewBy *metav1.MicroTime `json:"renewBy,omitempty"`
 	// When nothing was left to measure.
 	// +optional

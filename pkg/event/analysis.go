@@ -41,7 +41,7 @@ type Measured struct {
 	Queries Queries `json:"queries"`
 	// Window is the time that the queries look back over. Its end is the time they were evaluated for.
 	Window Window `json:"window"`
-	// Value is what was judged, Values are all series. Neither is there without an answer.
+	// Value is the judged value, Values are all series. Both are absent without an answer.
 	Value  *float64  `json:"value,omitempty"`
 	Values []float64 `json:"values,omitempty"`
 	Counts *Counts   `json:"counts,omitempty"`
@@ -55,7 +55,7 @@ type Measured struct {
 	Message string `json:"message"`
 }
 
-// Queries are the queries of a measurement in the provider's language, with all arguments. What the metric does not have is empty.
+// Queries are the queries of a measurement in the provider's language, with all arguments. A query that the metric does not have is empty.
 type Queries struct {
 	Value         string `json:"value,omitempty"`
 	Samples       string `json:"samples,omitempty"`
@@ -113,8 +113,8 @@ type VerdictMetric struct {
 	Message      string `json:"message"`
 }
 
-// NewMeasured is the event of a measurement that was made for a time. The same one always has the same id. digest is that of the
-// definition of the metric: after an owner has edited the metric, the analyzer may measure it again for the same time.
+// NewMeasured is the event of a measurement that was made for a time. The same measurement always has the same id. digest is the digest of the
+// metric's definition: after an owner has edited the metric, the analyzer may measure it again for the same time.
 func NewMeasured(m Measured, digest string, at time.Time) (Event, error) {
 	id := fmt.Sprintf("%s/measured/%s/%s/%s@%s/%d", m.UID, m.runID(), m.Template, m.Metric, digest, at.UnixMilli())
 	return m.newEvent(TypeMeasured, id, at, m)

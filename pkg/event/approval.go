@@ -10,7 +10,7 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// Types of the events by which decisions come in and are answered.
+// Types of the events that bring decisions, and of their answers.
 const (
 	TypeApproval = "dev.sluice.approval.v1"
 	TypeDecided  = "dev.sluice.approval.decided.v1"
@@ -45,8 +45,8 @@ const (
 	maxComment   = 1024
 )
 
-// ParseApproval reads an approval and the Rollout that its subject names, without cluster and UID. It is strict about what it
-// knows and leaves aside what it does not, so that later additions break nobody. The error is a sentence for the sender.
+// ParseApproval reads an approval and the Rollout that its subject names, without cluster and UID. It is strict about known fields and ignores
+// others, so that later additions break no receiver. The error is a sentence for the sender.
 func ParseApproval(e Event) (Approval, Rollout, error) {
 	about, err := checkEnvelope(e)
 	if err != nil {

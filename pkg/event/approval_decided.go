@@ -23,7 +23,7 @@ type Decided struct {
 	Refusal Refusal `json:"refusal,omitempty"`
 	// Message is a sentence, with what to do next.
 	Message string `json:"message"`
-	// Decision is what was asked for, empty when that could not be read.
+	// Decision is the requested decision, empty if that could not be read.
 	Decision api.Decision `json:"decision,omitempty"`
 	// Step is the one that was decided about, or that the release was in; 0 without one.
 	Step int32 `json:"step,omitempty"`
@@ -37,8 +37,8 @@ type Decided struct {
 	Comment        string `json:"comment,omitempty"`
 }
 
-// DecidedID is the id of the event that answers an approval: who waits for it knows it beforehand. The principal is part of it,
-// so that nobody gets the answer to a decision that another one sent under the same id.
+// DecidedID is the id of the event that answers an approval: a sender that waits for it knows it beforehand. The principal is part of it, so that no
+// sender gets the answer to a decision that another one sent under the same id.
 func DecidedID(of Rollout, principal, source, id string) string {
 	hash := sha256.New()
 	for _, part := range []string{of.Cluster, of.Namespace, of.Name, principal, source, id} {

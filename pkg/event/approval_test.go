@@ -151,7 +151,7 @@ func TestAnAnswerToAnApproval(t *testing.T) {
 	}
 }
 
-// The id of an answer is known before it comes, and nobody else's answer has it.
+// The id of an answer is known before it comes, and no other answer has it.
 func TestEveryApprovalHasItsOwnAnswer(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
@@ -168,7 +168,7 @@ func TestEveryApprovalHasItsOwnAnswer(t *testing.T) {
 	}
 }
 
-// Whatever is read names a decision and a release, is bounded, and is read the same when it is sent on.
+// Each accepted approval names a decision and a release, is bounded, and is equal after it is sent and read again.
 func FuzzParseApproval(f *testing.F) {
 	f.Add("namespaces/shop/rollouts/checkout", "1", "/ci", "application/json", []byte(`{"decision":"approve","step":1,"image":"a@sha256:00"}`))
 	f.Add("namespaces/a/rollouts/b", "é", "urn:x", "", []byte(`{"decision":"reject","revision":"x","comment":"\ud800","decision":"approve"}`))

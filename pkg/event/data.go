@@ -5,8 +5,8 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// Data is the body of every event about a release; events of [TypeDecided], [TypeMeasured] and [TypeVerdict] have a body of their own. What is not known is left
-// out. Readers take fields that they do not know for later additions.
+// Data is the body of every event about a release; events of [TypeDecided], [TypeMeasured] and [TypeVerdict] have a body of their own. Unknown
+// values are left out. Readers must accept unknown fields as later additions.
 type Data struct {
 	Cluster   string `json:"cluster"`
 	Namespace string `json:"namespace"`
@@ -33,7 +33,7 @@ type Release struct {
 	Epoch int64 `json:"epoch"`
 	// RolloutID is the id that the owner of the workload gave the release.
 	RolloutID string `json:"rolloutID,omitempty"`
-	// StableRevision and CanaryRevision are those of status.canaryStatus.
+	// StableRevision and CanaryRevision come from status.canaryStatus.
 	StableRevision string `json:"stableRevision,omitempty"`
 	CanaryRevision string `json:"canaryRevision,omitempty"`
 }
@@ -60,9 +60,9 @@ func TrafficWeight(traffic string) *float64 {
 	return new(float64(share))
 }
 
-// NewTransition is the event about a transition of a Rollout in the outbox of its status. The same transition always has the same id,
-// type, time and sequence. What the plan wants, and the revisions, are as they are when it is told; they are left out when
-// another release has begun since.
+// NewTransition is the event about a transition of a Rollout in the outbox of its status. The same transition always has the same id, type, time and
+// sequence. The fields of the plan and the revisions have their values at the time of publication; they are left out if another release has begun
+// since.
 func NewTransition(cluster string, seen rollout.Seen, t api.Transition) (Event, error) {
 	of := Rollout{Cluster: cluster, Namespace: seen.Namespace, Name: seen.Name, UID: seen.UID}
 	kind := KindOf(t)

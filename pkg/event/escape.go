@@ -24,8 +24,8 @@ func escapeHeader(s string) string {
 	return b.String()
 }
 
-// unescapeHeader is the inverse of escape. It accepts characters that need not have
-// been escaped, and refuses broken escapes and what is not UTF-8.
+// unescapeHeader is the inverse of escape. It accepts characters that need not have been escaped, and refuses broken escapes and text other than
+// UTF-8.
 func unescapeHeader(s string) (string, error) {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {

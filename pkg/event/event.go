@@ -1,11 +1,9 @@
-// Package event is the vocabulary of Sluice's CloudEvents: their types, ids and
-// sources, and their form on the wire (CloudEvents 1.0, NATS protocol binding).
+// Package event is the vocabulary of Sluice's CloudEvents: their types, ids and sources, and their form on the wire (CloudEvents 1.0, NATS protocol
+// binding).
 //
-// It is not a transport: it opens no connection and knows no subject. The
-// package that talks to NATS carries what Encode returns.
+// It is not a transport: it opens no connection and knows no subject. The package that talks to NATS carries the result of Encode.
 //
-// Invariant: whatever Decode accepts is a valid CloudEvent, and Encode followed
-// by Decode gives the same event back.
+// Invariant: each message that Decode accepts is a valid CloudEvent, and Encode followed by Decode gives the same event back.
 package event
 
 import (

@@ -70,7 +70,7 @@ func encodeSchema(s schema) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// RequiredFields are the fields of the data that are there in every event of this kind, beside those of all events.
+// RequiredFields are the fields of the data that every event of this kind has, in addition to the fields of all events.
 func (k Kind) RequiredFields() []string {
 	switch {
 	case k.Noun == "step":

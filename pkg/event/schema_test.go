@@ -66,7 +66,7 @@ func TestEveryTypeHasASchema(t *testing.T) {
 	}
 }
 
-// The fields of a schema are those of the Go type, so that neither can be changed alone.
+// A schema has the fields of the Go type, so that neither can change alone.
 func TestSchemasNameTheFieldsThatAreSent(t *testing.T) {
 	t.Parallel()
 	for kind, data := range map[string]any{

@@ -146,7 +146,7 @@ func read(c *ast.CallExpr) (t api.Transition, ok bool) {
 	switch method.Sel.Name {
 	case "enterState":
 		t.To, t.Reason = constant(c.Args[0]), constant(c.Args[1])
-		// A state that is worked out, as that of startFinalising, is covered where it is called.
+		// A computed state, as in startFinalising, is covered at the calls of the function.
 		return t, t.To != "" && t.Reason != ""
 	case "startFinalising":
 		t.To, t.Reason = string(rollout.StateFinalising), constant(c.Args[0])

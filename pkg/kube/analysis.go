@@ -58,7 +58,7 @@ func (o *observation) readTemplate(ctx context.Context, ref rollout.TemplateRef)
 	return &api.AnalysisTemplate{ObjectMeta: t.ObjectMeta, Spec: t.Spec}, nil
 }
 
-// templatesOf returns all templates that a Rollout names, those of its steps first.
+// templatesOf returns all templates that a Rollout names, templates of steps first.
 func templatesOf(spec rollout.Spec) (refs []rollout.TemplateRef) {
 	for _, step := range spec.Steps {
 		if step.Analysis != nil {

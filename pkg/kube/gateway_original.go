@@ -111,7 +111,7 @@ func (c *Client) restoreStored(ctx context.Context, g *gateway, a rollout.Action
 	return c.writeRoute(ctx, g, a, restored)
 }
 
-// dropOriginals deletes all stored originals of the object, also those of an interrupted write.
+// dropOriginals deletes all stored originals of the object, also after an interrupted write.
 func (c *Client) dropOriginals(ctx context.Context, g *gateway, a rollout.Action) error {
 	on := g.revisionAccess("list", "")
 	client := c.apps.ControllerRevisions(on.Namespace)

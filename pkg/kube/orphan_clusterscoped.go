@@ -20,7 +20,7 @@ import (
 )
 
 // This file is about the entries that a Rollout or a TrafficRouting, removed by force, has left on cluster-scoped gateway objects. While its own
-// namespace exists, a user can create it again, and it restores all of them in order. When the namespace is gone as well, nobody can create it, and
+// namespace exists, a user can create it again, and it restores all of them in order. When the namespace is gone as well, no user can create it, and
 // its backends are gone: then the executor removes the entries.
 
 // CleanUpOrphanedRoutes removes the entries of a deleted Rollout, or of an object of the given kind, from the cluster-scoped gateway objects that

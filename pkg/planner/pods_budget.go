@@ -2,7 +2,7 @@ package planner
 
 import "sluice.dev/sluice/pkg/rollout"
 
-// rollingUpdateBudget is the budget of a workload on its way to so many new pods, some of which count as ready already. At no time are more pods
+// rollingUpdateBudget is the budget of a workload on its way to so many new pods; ready of them count as ready already. At no time are more pods
 // missing or surplus than its owner allows, and each pod that becomes ready lets the next one go. Deleted old pods do not come back when new ones
 // fail: otherwise the workload would get as many new ones on top. Above 100 replicas, up to one in a hundred of the new pods may come on top of the
 // old ones, because a percentage cannot express their number.

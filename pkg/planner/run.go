@@ -18,8 +18,8 @@ type Run struct {
 }
 
 // Plan makes the decision of the function of that name, on top of the status that the run carries along. The executor commits the decision if its
-// status differs from that of seen: before its actions with CommitFirst or without actions. Otherwise it does not commit now, and calls CarryStatus
-// after the actions.
+// status differs from the status in seen: before its actions with CommitFirst or without actions. Otherwise it does not commit now, and calls
+// CarryStatus after the actions.
 func (r *Run) Plan(seen rollout.Seen, now time.Time) rollout.Decision {
 	if r.carried == nil {
 		return Plan(seen, now)

@@ -28,9 +28,9 @@ var (
 	errNoSums = errors.New("a read-only connection has no analysis state: connect with write access")
 )
 
-// LoadSums are what an analysis has measured so far, as [Queue.SaveSums] stored it last, and its revision. Revision 0 is nothing: the
-// analysis has stored none yet, or NATS has lost them, or they were written last three days ago. On a cluster of NATS servers they
-// may be older than what was stored a moment ago, which the next SaveSums finds out.
+// LoadSums returns the state of an analysis, as [Queue.SaveSums] stored it last, and its revision. Revision 0 means no state: the analysis has
+// stored none yet, or NATS has lost it, or it was written more than three days ago. On a cluster of NATS servers the state may be older than one
+// stored a moment ago; the next SaveSums finds that out.
 func (q *Queue) LoadSums(ctx context.Context, run string) (data []byte, revision uint64, err error) {
 	if q.sums == nil {
 		return nil, 0, fmt.Errorf("read sums of %s: %w", run, errNoSums)
@@ -49,9 +49,9 @@ func (q *Queue) LoadSums(ctx context.Context, run string) (data []byte, revision
 	return e.Value(), e.Revision(), nil
 }
 
-// SaveSums stores what an analysis has measured so far in place of those of the given revision, 0 for nothing, and returns the new
-// revision. With others in place nothing is stored and the error is [ErrSumsConflict]; so it is when NATS has lost the ones that
-// are to be replaced. run names the analysis in letters, digits, '-', '_', '/', '=' and '.'.
+// SaveSums stores the state of an analysis in place of the one with the given revision, 0 for no state, and returns the new revision. If another
+// revision is stored, it stores nothing and returns [ErrSumsConflict]; it does so as well if NATS has lost the state to replace. run names the
+// analysis in letters, digits, '-', '_', '/', '=' and '.'.
 func (q *Queue) SaveSums(ctx context.Context, run string, data []byte, revision uint64) (uint64, error) {
 	switch {
 	case q.sums == nil:

@@ -32,9 +32,8 @@ func ParseApprovalSubject(subject string) (key Key, principal string, err error)
 	return key, principal, nil
 }
 
-// ApprovalMessage is the message by which the principal decides about the Rollout, for those who have a NATS connection of their
-// own. It has no Nats-Msg-Id: whoever may publish decisions could use another one's id first and so silence it. Sent twice it is
-// decided once, and answered twice.
+// ApprovalMessage is the message of a principal's decision about the Rollout, for callers with their own NATS connection. It has no Nats-Msg-Id: a
+// principal could use another one's id first, and so suppress the other decision. A message that is sent twice is decided once, and answered twice.
 func ApprovalMessage(key Key, principal string, e event.Event) (*nats.Msg, error) {
 	if err := key.Validate(); err != nil {
 		return nil, err
@@ -56,9 +55,9 @@ func ApprovalMessage(key Key, principal string, e event.Event) (*nats.Msg, error
 	return &nats.Msg{Subject: key.ApprovalSubject(principal), Header: header, Data: body}, nil
 }
 
-// PublishApproval stores a decision that the principal sends about the Rollout, and returns once NATS has it. An executor answers
-// it with an event of [event.TypeDecided], whose id is that of [event.DecidedID]. Sending it again is harmless, and brings the same
-// answer once more to those who subscribe to the subject of events; the stream of events keeps it once.
+// PublishApproval stores a principal's decision about the Rollout, and returns once NATS has it. An executor answers it with an event of
+// [event.TypeDecided], with the id [event.DecidedID]. To send it again is harmless, and repeats the answer to the subscribers of the subject of
+// events; the stream of events keeps it once.
 func (q *Queue) PublishApproval(ctx context.Context, key Key, principal string, e event.Event) error {
 	m, err := ApprovalMessage(key, principal, e)
 	if err != nil {

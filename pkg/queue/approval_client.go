@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	// ErrDenied says that NATS does not let this user do what was tried.
+	// ErrDenied: NATS denies this user the request.
 	ErrDenied = errors.New("NATS does not allow it")
 	// ErrUndecided says that a decision may have arrived, and no answer came in time.
 	ErrUndecided = errors.New("it is not decided yet")
@@ -70,7 +70,7 @@ func (q *Queue) RequestApproval(ctx context.Context, key Key, principal string, 
 func (q *Queue) SendApproval(ctx context.Context, key Key, principal string, e event.Event) error {
 	allowed, stop := q.denials.watchSubjects(ctx, key.ApprovalSubject(principal), key.EventSubject(), q.inbox)
 	defer stop()
-	var refused error // what NATS said last
+	var refused error // the last answer of NATS
 	unanswered := false
 	for warned := false; ; {
 		try, cancel := context.WithTimeout(allowed, sendTry)
@@ -135,7 +135,7 @@ func (x *PendingApproval) WaitForDecision(ctx context.Context) (event.Event, err
 
 // Close stops listening.
 func (x *PendingApproval) Close() {
-	// It fails only when the connection is closed, and then nobody listens either.
+	// It fails only when the connection is closed, and then no message comes either.
 	_ = x.sub.Unsubscribe()
 }
 

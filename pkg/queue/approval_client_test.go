@@ -79,7 +79,7 @@ func TestAnAnswerThatWasMissedIsAskedForAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer question.Close()
-	// Whoever decides hears the question a second time; the first answer was lost.
+	// The executor gets the question a second time, because the first answer was lost.
 	executor, times := w.connect(), 0
 	done := make(chan error, 1)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -32,7 +32,7 @@ type Approval struct {
 // process dies before it has returned: it must give the same answer again. A panic counts as an error.
 type ApprovalHandler func(ctx context.Context, a Approval) error
 
-// ApprovalOptions say whose approvals are taken and what is done with them.
+// ApprovalOptions select the approvals to take, and say how to handle them.
 type ApprovalOptions struct {
 	// Cluster whose approvals are taken; "*" takes all clusters'.
 	Cluster string
@@ -43,14 +43,14 @@ type ApprovalOptions struct {
 }
 
 const (
-	// approvalWait is how long a delivery that nobody keeps alive is left alone.
+	// approvalWait is how long NATS waits before it delivers a message again that no process keeps alive.
 	approvalWait = 30 * time.Second
 	// approvalBacklog bounds the deliveries that wait for one worker.
 	approvalBacklog  = 8
 	approvalRetryMax = 30 * time.Second
 )
 
-// approvalConsumer is one ConsumeApprovals call. Those of one Rollout go to one worker, one after the other.
+// approvalConsumer is one ConsumeApprovals call. One worker handles the approvals of one Rollout, one after the other.
 type approvalConsumer struct {
 	ApprovalOptions
 	queue  *Queue

@@ -12,9 +12,9 @@ import (
 // ErrApprovalRecordConflict says that something else is remembered than the caller knows of: recall it.
 var ErrApprovalRecordConflict = errors.New("something else is remembered")
 
-// PutApprovalRecord keeps what was found out about one decision, in the stream that the decision came in by and for as long. The version
-// is that of what it replaces, 0 for nothing; with another one in place nothing is written and the error is [ErrApprovalRecordConflict]. It
-// returns the new version. The id must be one that tells the decisions about a Rollout apart, such as [event.DecidedID].
+// PutApprovalRecord stores the result of one decision, in the stream of the decision and for the same time. version is the version of the record to
+// replace, 0 for none; if another one is stored, it writes nothing and returns [ErrApprovalRecordConflict]. It returns the new version. The id must
+// tell the decisions about a Rollout apart, such as [event.DecidedID].
 func (q *Queue) PutApprovalRecord(ctx context.Context, key Key, id string, version uint64, body []byte) (uint64, error) {
 	var ack *jetstream.PubAck
 	err := q.withRecovery(ctx, func(ctx context.Context) (err error) {
@@ -54,7 +54,7 @@ func (q *Queue) GetApprovalRecord(ctx context.Context, key Key, id string) (body
 	return body, version, nil
 }
 
-// approvalRecordSubject has one token more than those that senders may publish to, so that nobody else writes there.
+// approvalRecordSubject has one token more than the subjects that senders may publish to, so that no sender writes there.
 func approvalRecordSubject(key Key, id string) string {
 	return approvalPrefix + key.rolloutTokens() + ".memory." + PrincipalToken(id)
 }

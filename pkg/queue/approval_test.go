@@ -152,14 +152,14 @@ func TestAnApprovalComesWithTheSenderOfItsSubject(t *testing.T) {
 	if a.Key != named("demo") || a.Principal != "system:serviceaccount:shop:ci" || a.Event.ID() != "1" || a.Malformed != nil || time.Since(a.Arrived) > time.Minute {
 		t.Errorf("what came is %+v", a)
 	}
-	// What is no event is handed over too, because its sender waits for an answer.
+	// A message that is not an event is delivered as well, because its sender waits for an answer.
 	if _, err := w.admin.Publish(t.Context(), named("demo").ApprovalSubject("ci"), []byte("approve!")); err != nil {
 		t.Fatal(err)
 	}
 	if a := receive(w, "the garbage", got); a.Malformed == nil || a.Principal != "ci" {
 		t.Errorf("what came is %+v", a)
 	}
-	// What names no Rollout or no sender cannot be answered. It goes away.
+	// A message without the name of a Rollout or sender cannot be answered. The consumer drops it.
 	for _, subject := range []string{"sluice.approval.c.Shop.demo.ci", "sluice.approval.c.shop.demo.c_2x"} {
 		if _, err := w.admin.Publish(t.Context(), subject, []byte("approve!")); err != nil {
 			t.Fatal(err)

@@ -73,9 +73,8 @@ func BenchmarkThreeHundredKeys(b *testing.B) {
 	}
 }
 
-// BenchmarkQuietTenant is how long a quiet namespace's hints wait for their runs,
-// alone and beside a namespace that floods the queue with slow work. The factor
-// is that of the 99th percentiles.
+// BenchmarkQuietTenant measures how long the hints of a quiet namespace wait for their runs, alone and while another namespace floods the queue with
+// slow work. The factor compares the 99th percentiles.
 func BenchmarkQuietTenant(b *testing.B) {
 	const (
 		workers, noisyKeys, samples = 16, 400, 300

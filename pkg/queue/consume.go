@@ -33,16 +33,14 @@ type Result struct {
 // after the process is asked to stop. A panic counts as an error.
 type Handler func(ctx context.Context, key Key) Result
 
-// ConsumeOptions say whose work is taken and what is done with it.
+// ConsumeOptions select the work to take, and say how to do it.
 type ConsumeOptions struct {
 	// Cluster whose rollouts are worked on; "*" takes all clusters' (then no
 	// process may consume a single cluster on the same NATS).
 	Cluster string
-	// Task is what is done: TaskRelease, which is also the zero value and brings
-	// TaskRouting along, or TaskAnalysis.
+	// Task is the kind of work: TaskRelease, which is also the zero value and includes TaskRouting, or TaskAnalysis.
 	Task string
-	// Workers is the number of keys worked on at once; at least 1. A quarter more
-	// are kept for namespaces of which no key is being worked on.
+	// Workers is the number of keys worked on at once; at least 1. A quarter more are reserved for namespaces without a key under way.
 	Workers int
 	Handler Handler
 	// Requeue are keys that this process itself has found to be worth a run. It may
@@ -64,8 +62,8 @@ const (
 	maxDeliver    = 20
 	maxAckPending = 10_000
 
-	// depth is how many deliveries a process holds. It must see far into the
-	// stream to be fair: what is not here yet waits for all that came before.
+	// depth is how many deliveries a process buffers. It must see far into the stream to be fair: a delivery that is not buffered waits for all earlier
+	// ones.
 	depth = 1000
 
 	// pullExpires is how long NATS goes on sending to a process that has stopped

@@ -28,7 +28,7 @@ const (
 type DeadLetter struct {
 	Key    Key    `json:"rollout"`
 	Reason Reason `json:"reason"`
-	// Error is the last one, or what is known of the end of those who tried.
+	// Error is the last error, or the known facts about the end of the processes that took the work up.
 	Error string `json:"error"`
 	// Attempts is how many failed: runs in a row, or deliveries.
 	Attempts uint64 `json:"attempts"`
@@ -60,8 +60,8 @@ func abandonedMessage(task string) string {
 		"Look for crashes in the " + who + "' logs, and then retry it"
 }
 
-// shouldAbandon says that a delivery is not worth another run. The last one that NATS
-// makes is not: if it failed too, nobody would be left to say so.
+// shouldAbandon reports whether a delivery is not worth another run. The last delivery of NATS is not: if it failed too, no process could write the
+// letter.
 func (c *consumer) shouldAbandon(ctx context.Context, key Key, d *delivery) bool {
 	c.mu.Lock()
 	letter := c.deadLetterKeys[key] || !c.deadLettersRead

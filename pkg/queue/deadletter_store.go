@@ -24,7 +24,7 @@ func (q *Queue) ListDeadLetters(ctx context.Context, cluster, namespace string) 
 	return found, err
 }
 
-// GetDeadLetter is the newest dead letter about a key; ErrNoDeadLetter if there is none.
+// GetDeadLetter returns the newest dead letter about a key; ErrNoDeadLetter without one.
 func (q *Queue) GetDeadLetter(ctx context.Context, key Key) (DeadLetter, error) {
 	found, _, err := q.deadLettersOf(ctx, key)
 	if err != nil {
@@ -33,9 +33,8 @@ func (q *Queue) GetDeadLetter(ctx context.Context, key Key) (DeadLetter, error) 
 	return found[0], nil
 }
 
-// RetryDeadLetter has the work of a dead letter tried again, and removes what lies there
-// about it. Whoever sees the work fail again writes a new letter. ErrNoDeadLetter if
-// there is none.
+// RetryDeadLetter publishes a hint for the work of a dead letter, and removes the letters about it. If the work fails again, a new letter follows.
+// ErrNoDeadLetter without a letter.
 func (q *Queue) RetryDeadLetter(ctx context.Context, key Key) error {
 	_, told, err := q.deadLettersOf(ctx, key)
 	if err != nil {
@@ -97,8 +96,7 @@ func (q *Queue) readDeadLetters(ctx context.Context, of keyScope) (list []DeadLe
 	return list, told, nil
 }
 
-// keyScope is a set of keys: those of the tasks that agree with all words that are
-// not empty.
+// keyScope is a set of keys: the keys whose parts match each non-empty field.
 type keyScope struct {
 	cluster, namespace, name string
 	tasks                    []string
@@ -147,9 +145,8 @@ func decodeDeadLetter(m jetstream.Msg) (DeadLetter, error) {
 	return l, err
 }
 
-// readAdvisories looks for what NATS itself has told: work that nobody who was left
-// could write a letter about. It names a message only by its place; what is no
-// longer there has been replaced or done, and nothing is to be said about it.
+// readAdvisories reads the advisories of NATS: they report work whose processes have all died, so that none could write a letter. An advisory names
+// a message by its sequence only. If that message is gone, it was replaced or done, and needs no letter.
 func (q *Queue) readAdvisories(ctx context.Context, each func(l DeadLetter, seq uint64)) error {
 	work, err := q.js.Stream(ctx, StreamWork)
 	if err != nil {

@@ -34,7 +34,7 @@ func ranNever(w *world) queue.Handler {
 	}
 }
 
-// consumerMade has a consumer made in NATS, and nobody working.
+// consumerMade creates the consumer in NATS, without a process that works.
 func (w *world) consumerMade(q *queue.Queue) jetstream.Consumer {
 	w.Helper()
 	stop := w.consume(q, "c", 1, func(context.Context, queue.Key) queue.Result { return queue.Result{} })
@@ -105,7 +105,7 @@ func TestTheLastDeliveryOfPoisonIsNotRunButTold(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// Somebody has mended what was wrong with it.
+	// A user has fixed its cause.
 	if err := q.RetryDeadLetter(t.Context(), named("poison")); err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestTheLastDeliveryOfPoisonIsNotRunButTold(t *testing.T) {
 	}
 }
 
-// Nobody was left to write the letter: what NATS tells is one.
+// All processes died before they could write the letter: the advisory of NATS becomes one.
 func TestWhatNATSTellsOfPoisonIsALetter(t *testing.T) {
 	w := aWorld(t)
 	q := w.connect()
@@ -196,7 +196,7 @@ func TestLettersAreFoundByClusterNamespaceAndName(t *testing.T) {
 	for _, k := range keys {
 		q.FailInARow(t.Context(), k, 10, errors.New("boom"))
 	}
-	// Whoever looks needs no right to make streams.
+	// A reader needs no right to create streams.
 	guest, err := queue.ConnectExisting(t.Context(), queue.Options{URL: w.server.URL(), User: w.opts.User, Password: w.opts.Password})
 	if err != nil {
 		t.Fatal(err)

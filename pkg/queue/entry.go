@@ -12,8 +12,7 @@ import (
 // goes on failing is tried here again before: if it is not, others had success.
 const forgetFailures = backoffMax + runLimit + time.Minute
 
-// nakReturns is when what is given back can be had again: after this process has
-// ceased to take.
+// nakReturns is the delay before NATS delivers a returned message again: this process has stopped taking messages by then.
 const nakReturns = 50 * time.Millisecond
 
 // delivery is one message from NATS that is neither acknowledged nor given back.
@@ -139,7 +138,7 @@ func (c *consumer) endRun(key Key) {
 	defer c.mu.Unlock()
 	e := c.entries[key]
 	e.run, e.working = nil, false
-	if e.requeued { // whatever the run has armed; the key is in a lane once more
+	if e.requeued { // also if the run has armed a timer; the key is in a lane again
 		e.due, e.requeued = time.Now(), false
 	}
 	if e.isIdle() {
@@ -147,7 +146,7 @@ func (c *consumer) endRun(key Key) {
 	}
 }
 
-// wakeKey has the key run here at the given time, instead of at what was set before.
+// wakeKey replaces the time of the key's next run in this process.
 func (c *consumer) wakeKey(key Key, at time.Time) {
 	c.mu.Lock()
 	c.entryOf(key).due = at
@@ -157,8 +156,7 @@ func (c *consumer) wakeKey(key Key, at time.Time) {
 	}
 }
 
-// followRequeued runs the keys that this process itself asks for. To a trace that
-// is a hint like those of NATS.
+// followRequeued runs the keys that this process itself requeues. A trace treats such a key like a hint from NATS.
 func (c *consumer) followRequeued(ctx context.Context) {
 	for {
 		select {

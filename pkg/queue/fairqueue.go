@@ -26,7 +26,7 @@ type fairQueue struct {
 	lanes   map[tenant]*lane
 	// waitingLanes has the lanes with keys waiting, the one served longest ago first.
 	waitingLanes []*lane
-	// waiting is the number of keys in lanes, underway that of keys handed out.
+	// waiting is the number of keys in lanes, underway the number of keys handed out.
 	waiting, underway int
 	// keys has those that wait or are under way.
 	keys map[Key]keyState
@@ -90,7 +90,7 @@ func (q *fairQueue) enqueueKey(key Key) {
 	q.changed.Signal()
 }
 
-// Get waits for a key. Whoever got one calls Done.
+// Get waits for a key. The caller must call Done for it.
 func (q *fairQueue) Get() (key Key, shutdown bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -198,7 +198,7 @@ func (q *fairQueue) ShutDown() {
 	q.changed.Broadcast()
 }
 
-// ShutDownWithDrain is ShutDown: whoever has keys under way waits for them itself.
+// ShutDownWithDrain is ShutDown: the caller itself waits for its keys under way.
 func (q *fairQueue) ShutDownWithDrain() { q.ShutDown() }
 
 // ShuttingDown reports whether ShutDown was called.

@@ -69,8 +69,7 @@ func TestLanes(t *testing.T) {
 	}
 }
 
-// Whatever happens in whatever order, every key that was added is handed out
-// after that, never twice at once, and nothing is left behind.
+// In each order of events, the queue hands out every added key after it was added, never twice at once, and keeps nothing behind.
 func TestLanesLoseNothing(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

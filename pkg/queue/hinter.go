@@ -32,8 +32,7 @@ type Hinter struct {
 	failing  bool
 }
 
-// NewHinter sends by the given function, normally Queue.Hint. Whoever calls it
-// calls Run, once.
+// NewHinter sends with the given function, normally Queue.Hint. The caller must call Run, once.
 func NewHinter(send func(context.Context, Key) error, log *slog.Logger) *Hinter {
 	return &Hinter{
 		send: send, log: log, lastSent: map[Key]time.Time{},
@@ -44,8 +43,7 @@ func NewHinter(send func(context.Context, Key) error, log *slog.Logger) *Hinter 
 // Hint notes that the key should be looked at. It never blocks.
 func (h *Hinter) Hint(key Key) { h.keys.Add(key) }
 
-// Run sends until ctx is done. What is unsent then is dropped: a resync of the
-// watcher brings it back.
+// Run sends until ctx is done. It drops the unsent hints then: a resync of the watcher sends them again.
 func (h *Hinter) Run(ctx context.Context) {
 	stop := context.AfterFunc(ctx, h.keys.ShutDown)
 	defer stop()
@@ -89,7 +87,7 @@ func (h *Hinter) sendOrDelay(ctx context.Context, key Key) {
 	}
 }
 
-// sendHint begins a trace: that of what a change leads to.
+// sendHint begins a trace that all effects of the change continue.
 func (h *Hinter) sendHint(ctx context.Context, key Key) (err error) {
 	ctx, hint := startSpan(ctx, "hint", trace.SpanKindProducer, key)
 	defer func() { endSpan(hint, err) }()

@@ -12,8 +12,7 @@ type Key struct {
 	Cluster   string `json:"cluster"`
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Task is one of the tasks below. Those of one Rollout have nothing to do with
-	// each other: each has hints, a timer, a lease and dead letters of its own.
+	// Task is one of the tasks below. The tasks of one Rollout are independent: each has hints, a timer, a lease and dead letters of its own.
 	Task string `json:"task,omitempty"`
 }
 
@@ -23,8 +22,7 @@ const (
 	TaskRelease = ""
 	// TaskAnalysis measures what the release does. It is what analyzers do.
 	TaskAnalysis = "analysis"
-	// TaskRouting routes what a TrafficRouting asks for; the name is that one's, and
-	// of no Rollout. It is what executors do, beside releases.
+	// TaskRouting routes for a TrafficRouting; the name belongs to that object, and to no Rollout. Executors do it in addition to releases.
 	TaskRouting = "routing"
 )
 
@@ -48,9 +46,8 @@ func (k Key) String() string {
 	return s
 }
 
-// Validate checks that there is such a task, and that each other part can stand in
-// a subject: 1 to 253 characters of a-z, 0-9, '-' and '.', which holds for whatever
-// Kubernetes accepts as a name.
+// Validate checks that the task exists, and that each other part is valid in a subject: 1 to 253 characters of a-z, 0-9, '-' and '.', which holds
+// for each name of Kubernetes.
 func (k Key) Validate() error {
 	if err := validTask(k.Task); err != nil {
 		return err
@@ -96,7 +93,7 @@ func (k Key) TimerSubject() string {
 	return timerPrefix + k.taskTokens()
 }
 
-// EventSubject is where events about the Rollout go, whatever the task.
+// EventSubject is the subject of events about the Rollout, for each task.
 func (k Key) EventSubject() string { return eventPrefix + k.rolloutTokens() }
 
 // DeadLetterSubject is where dead letters about the work lie.
@@ -109,8 +106,7 @@ func hintPrefix(task string) string {
 	return workPrefix
 }
 
-// taskTokens name the work among that of those who do it: executors tell routings
-// from releases by a fourth token.
+// taskTokens name the work within a task of its consumers: a fourth token tells executors routings from releases.
 func (k Key) taskTokens() string {
 	if k.Task == TaskRouting {
 		return k.allTokens()

@@ -159,8 +159,7 @@ func (l *lease) renewPeriodically(ctx context.Context) {
 	}
 }
 
-// release gives the lease back, if it is still ours. What cannot be released
-// expires.
+// release releases the lease if this process still holds it. A lease that cannot be released expires.
 func (l *lease) release(ctx context.Context) error {
 	return l.endRenewal(ctx, "release", func(ctx context.Context) error {
 		return l.kv.Delete(ctx, l.key, jetstream.LastRevision(l.revision))
@@ -207,10 +206,9 @@ func isTaken(err error) bool {
 
 type leaseKey struct{}
 
-// HeldUntil returns the time until which a handler may send a request without a
-// precondition: the request takes effect before another run of the key begins. The
-// queue moves the time on when it renews the lease. The time lies in the past when
-// the run has lost its lease. until is nil if ctx is not that of a run.
+// HeldUntil returns the time until which a handler may send a request without a precondition: the request takes effect before another run of the key
+// begins. The queue moves the time on when it renews the lease. The time lies in the past when the run has lost its lease. until is nil if ctx does
+// not belong to a run.
 func HeldUntil(ctx context.Context) (until func() time.Time) {
 	l, ok := ctx.Value(leaseKey{}).(*lease)
 	if !ok {

@@ -10,9 +10,8 @@ import (
 // writes of this one, as far as it looks through watches of its own.
 const keepLeaseFor = time.Second
 
-// keptBy begins the value of a lease that nobody holds, and that its last holder
-// may take again at once, others after keepLeaseFor: by the clocks of NATS and their
-// own. One whose clock is behind waits longer, until the lease expires.
+// keptBy begins the value of a lease without a holder. Its last holder may take it again at once, and others after keepLeaseFor, by the clocks of
+// NATS and their own. A process whose clock is behind waits longer, until the lease expires.
 const keptBy = "left by "
 
 // keptLease is what a run leaves to the next one of its key here.
@@ -52,7 +51,7 @@ func (c *consumer) releaseLease(ctx context.Context, key Key, l *lease, linger b
 	}
 }
 
-// dropExpiredLeases drops what nobody has taken up. c.mu is held.
+// dropExpiredLeases drops kept leases that were not taken again. c.mu is held.
 func (c *consumer) dropExpiredLeases(now time.Time) {
 	for key, l := range c.keptLeases {
 		if now.Sub(l.at) > keepLeaseFor {

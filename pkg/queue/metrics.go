@@ -29,9 +29,8 @@ type Metrics struct {
 // scrapePatience bounds what a scrape waits for NATS.
 const scrapePatience = time.Second
 
-// NewMetrics registers the figures of who does a task, with the label task:
-// release or analysis. A nil registerer means that nobody reads them. It panics
-// if they are registered already.
+// NewMetrics registers the metrics of a consumer, with the label task: release or analysis. A nil registerer registers nothing. It panics if they
+// are registered already.
 func NewMetrics(r prometheus.Registerer, task string) *Metrics {
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: "sluice_queue_" + name, Help: help})

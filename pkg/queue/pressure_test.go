@@ -87,7 +87,7 @@ func TestAKeyThatABusyAPIServerRefusesIsNotFailing(t *testing.T) {
 	}
 }
 
-// What is asked for is bounded: a server cannot stop a process for an hour.
+// The requested wait is bounded: a server cannot stop a process for an hour.
 func TestAWaitThatTheAPIServerAsksForIsBounded(t *testing.T) {
 	t.Parallel()
 	if got := queue.PauseFor(time.Hour); got < 30*time.Second || got > 40*time.Second {

@@ -17,9 +17,9 @@ func isPlain(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-'
 }
 
-// PrincipalToken writes the name of whoever sends decisions as one token of a subject: letters, digits and '-' stand for
-// themselves, and every other byte is written _XX in upper-case hex. So ci-acme is ci-acme, and ci.acme is ci_2Eacme.
-// [ParsePrincipal] reads it back; no two names have the same token.
+// PrincipalToken writes the name of a sender of decisions as one token of a subject: letters, digits and '-' stand for themselves, and every other
+// byte becomes _XX in upper-case hex. So ci-acme is ci-acme, and ci.acme is ci_2Eacme. [ParsePrincipal] reads it back; no two names have the same
+// token.
 func PrincipalToken(principal string) string {
 	var b strings.Builder
 	for _, c := range []byte(principal) {

@@ -14,7 +14,7 @@ type ServerInfo struct {
 	Version string
 	// Servers is how many the cluster has told of, itself included.
 	Servers int
-	// Streams are those of the account, whoever made them.
+	// Streams is the number of streams of the account, of any owner.
 	Streams int
 }
 

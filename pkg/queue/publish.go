@@ -16,9 +16,8 @@ const (
 	headerMsgID    = "Nats-Msg-Id"
 )
 
-// PublishHint asks whoever does the key's task for its cluster to look at it, and returns once
-// NATS has stored that. A hint that is still waiting is replaced by it. See
-// Hinter for a stream of changes.
+// PublishHint asks a consumer of the key's task and cluster to reconcile it, and returns once NATS has stored the hint. It replaces a hint that
+// still waits. See Hinter for a stream of changes.
 func (q *Queue) PublishHint(ctx context.Context, key Key) error {
 	if err := key.Validate(); err != nil {
 		return fmt.Errorf("hint: %w", err)

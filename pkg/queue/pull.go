@@ -10,8 +10,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// feedConsumer takes deliveries until ctx is done, attaching again whenever that breaks.
-// what is taken is for the log.
+// feedConsumer takes deliveries until ctx is done, and attaches again whenever the connection to the consumer breaks. what names the deliveries in
+// the log.
 func (q *Queue) feedConsumer(ctx context.Context, log *slog.Logger, what string,
 	attach func(context.Context) (jetstream.Consumer, error), fetch func(context.Context, jetstream.Consumer) error) error {
 	wait, broken := attachFirst, false
@@ -90,8 +90,8 @@ func (c *consumer) fetchWork(ctx context.Context, cons jetstream.Consumer) error
 	return nil
 }
 
-// pullPause is how long nothing is to be taken: as long as no run is begun, and until
-// others have had what was given to them.
+// pullPause is how long the process takes no deliveries: as long as it begins no run, and until other processes have received the deliveries that it
+// returned.
 func (c *consumer) pullPause(now time.Time) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()

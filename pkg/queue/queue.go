@@ -74,9 +74,8 @@ const (
 
 const ensureRetry = 500 * time.Millisecond
 
-// Connect connects and makes the streams, and waits until both are done or ctx
-// is. Servers that do not answer yet are tried again; refused credentials are an
-// error at once. Whoever calls it calls Close.
+// Connect connects and creates the streams, and waits until both are done or ctx is. It retries servers that do not answer yet; refused credentials
+// are an error at once. The caller must call Close.
 func Connect(ctx context.Context, o Options) (*Queue, error) {
 	q := &Queue{replicas: max(1, o.Replicas), log: o.Logger}
 	if q.log == nil {
@@ -114,10 +113,8 @@ func (q *Queue) applyWithRetry(ctx context.Context) error {
 	}
 }
 
-// ConnectExisting connects without making anything in NATS, then or later, for those who
-// look and send: they need no right to make streams, and what they do not know
-// of the streams (how many copies) they cannot get wrong. Whoever calls it calls
-// Close. Credentials that NATS refuses later end the connection.
+// ConnectExisting connects and never creates anything in NATS, for programs that only read and send. They need no right to create streams, and
+// cannot create them with wrong settings. The caller must call Close. Credentials that NATS refuses later end the connection.
 func ConnectExisting(ctx context.Context, o Options) (*Queue, error) {
 	q := &Queue{log: o.Logger, existingOnly: true}
 	if q.log == nil {
@@ -230,7 +227,7 @@ func trySend[T any](ch chan<- T, v T) {
 // IsConnected says whether NATS is reachable at this moment, for readiness probes.
 func (q *Queue) IsConnected() bool { return q.nc.IsConnected() }
 
-// Close sends what is buffered, for at most a second, and ends the connection.
+// Close sends the buffered messages, for at most a second, and ends the connection.
 func (q *Queue) Close() {
 	if q.nc.IsConnected() {
 		if err := q.nc.FlushTimeout(time.Second); err != nil {

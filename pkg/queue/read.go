@@ -17,9 +17,9 @@ import (
 
 // ReadOptions say which events to read.
 type ReadOptions struct {
-	// Cluster, Namespace and Name are those of the Rollouts; an empty one means all.
+	// Cluster, Namespace and Name select Rollouts; an empty one selects all.
 	Cluster, Namespace, Name string
-	// Since leaves out what was stored before; zero means from the beginning.
+	// Since leaves out earlier events; zero means from the beginning.
 	Since time.Time
 	// Follow goes on with what comes, until the context ends. Without it, reading
 	// ends at the last event that was stored when it began.
@@ -53,7 +53,7 @@ func (q *Queue) ReadEvents(ctx context.Context, o ReadOptions) iter.Seq2[event.E
 	}
 }
 
-// eventReader is one reading: what is left of it, and where it is.
+// eventReader is one read: the remaining limits, and the position.
 type eventReader struct {
 	q *Queue
 	ReadOptions
@@ -65,7 +65,7 @@ type eventReader struct {
 	created  time.Time
 	// at is the sequence in the stream that was read last; until where to stop.
 	at, until uint64
-	// done: nobody wants more, or there is no more.
+	// done: the caller wants no more events, or no more exist.
 	done bool
 }
 
@@ -118,7 +118,7 @@ func (r *eventReader) setSubject() error {
 	return nil
 }
 
-// openConsumer makes a consumer that goes on after what was read.
+// openConsumer creates a consumer that begins after the last read event.
 func (r *eventReader) openConsumer(ctx context.Context) error {
 	stream, err := r.q.js.Stream(ctx, StreamEvents)
 	if err != nil {
@@ -165,8 +165,8 @@ func (r *eventReader) reopenConsumer(ctx context.Context) error {
 	}
 }
 
-// yieldEvents yields what the consumer delivers, until r is done or something may have
-// been missed: nobody delivers again what was on its way while a connection was lost.
+// yieldEvents yields the events of the consumer, until r is done or it may have missed some: NATS does not deliver again the messages that were on
+// their way while a connection was lost.
 func (r *eventReader) yieldEvents(ctx context.Context) error {
 	if r.done {
 		return nil

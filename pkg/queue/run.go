@@ -26,7 +26,7 @@ const (
 	// retryAfterMax is how long the API server can stop all runs by one answer.
 	retryAfterMax = 30 * time.Second
 
-	// runLimit ends a run that hangs: its key would rest as long, and nobody know.
+	// runLimit ends a run that hangs: without it the key would wait as long, and no user would know.
 	runLimit = 2 * time.Minute
 
 	conflictMax = 500 * time.Millisecond
@@ -93,8 +93,7 @@ func (c *consumer) callHandler(ctx context.Context, key Key) (r Result) {
 	return c.Handler(ctx, key)
 }
 
-// applyResult arms what the result asks for, still under the lease so that no older
-// timer overwrites a newer run's, and returns what is left to say to NATS.
+// applyResult arms the timer of the result, still under the lease so that no older timer overwrites a newer run's. It returns the answer to NATS.
 func (c *consumer) applyResult(ctx context.Context, key Key, d *delivery, r Result) (settle func()) {
 	slow := c.throttleRuns(r.RetryAfter)
 	if r.Err != nil {
@@ -222,7 +221,7 @@ func (c *consumer) throttleRuns(asked time.Duration) (delay time.Duration) {
 	if added > 0 {
 		c.Metrics.throttledSeconds.Add(added.Seconds())
 	}
-	// What was refused together does not come back together.
+	// Deliveries that were refused together do not come back together.
 	return pause + rand.N(pause/4+1)
 }
 

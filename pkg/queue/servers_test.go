@@ -27,7 +27,7 @@ var program = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(dir, "nats-server")
 	built = dir
 	build := exec.Command("go", "build", "-o", path, "github.com/nats-io/nats-server/v2")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0") // whatever the race detector needs: it is compiled as everything else is
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // compiled like all else, also under the race detector
 	out, err := build.CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("build nats-server: %w\n%s", err, out)

@@ -44,8 +44,7 @@ func TestProcessesShareAFlood(t *testing.T) {
 	}
 }
 
-// All workers of a process hang. What it holds besides is not lost with them: who
-// has free workers gets it.
+// All workers of a process hang. Its other deliveries do not wait with them: a process with free workers gets them.
 func TestAProcessThatJoinsLateGetsItsShare(t *testing.T) {
 	w := aWorld(t)
 	hints := w.connect()

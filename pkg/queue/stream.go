@@ -48,8 +48,7 @@ func (q *Queue) streamConfigs() []jetstream.StreamConfig {
 	dead.MaxMsgsPerSubject = keepLetters
 	return []jetstream.StreamConfig{
 		{
-			// Hints and timers live here and nothing else: whoever may publish a
-			// schedule to one subject of this stream can reach all of them.
+			// The stream has hints and timers and nothing else: a client that may publish a schedule to one of its subjects can reach all of them.
 			Name: StreamWork, Description: "Hints to look at a rollout, and its timers",
 			Subjects: []string{workPrefix + ">", timerPrefix + ">", measurePrefix + ">", tickPrefix + ">"}, Replicas: q.replicas,
 			Storage: jetstream.FileStorage, Retention: jetstream.WorkQueuePolicy,
@@ -76,9 +75,8 @@ func (q *Queue) bucketConfigs() []jetstream.KeyValueConfig {
 	}
 }
 
-// applyStreams makes all streams and buckets, or brings them up to date. Several
-// processes may do so at once. It writes nothing to what is as it should be.
-// Servers that have just been started are given time to find each other.
+// applyStreams creates all streams and buckets, or updates them. Several processes may do so at once. It writes nothing to those that are up to
+// date. It gives servers that have just started time to find each other.
 func (q *Queue) applyStreams(ctx context.Context) error {
 	until := time.Now().Add(gatherBound)
 	for {
@@ -142,12 +140,11 @@ func (q *Queue) WorkStreamCreated(ctx context.Context) (time.Time, error) {
 	return stream.CachedInfo().Created, nil
 }
 
-// ensureStreams makes the streams again that are missing. It leaves those alone that
-// exist: a NATS server that is told to make or update a stream while it deletes
-// that stream can be left with one that takes messages and never answers. The
-// exception is a stream that lacks a subject: a process of an older version has
-// brought it to what that one knows.
-// Whoever asks for it while it is being done waits for that.
+// ensureStreams creates missing streams again. It leaves existing ones alone: a NATS server that gets a request to create or update a stream while
+// it deletes the stream may keep one that takes messages and never answers. The exception is a stream that lacks a subject: a process of an older
+// version has updated it.
+//
+// A caller that comes while another call is under way waits for that call.
 func (q *Queue) ensureStreams(ctx context.Context) error {
 	done := q.ensuring.DoChan("", func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
@@ -216,10 +213,8 @@ func (q *Queue) ensureStream(ctx context.Context, name string, create func() err
 	return nil, nil
 }
 
-// withRecovery runs do until it works, for at most requestTimeout: it makes streams
-// again that are gone, and asks again when nobody answers, as the server that was
-// asked may have died of it. So do may be done twice, and the reply to the first
-// time is lost.
+// withRecovery runs do until it works, for at most requestTimeout. It creates missing streams again, and retries when no server answers, because the
+// server may have died of the request. So do may run twice, and the first reply is lost.
 func (q *Queue) withRecovery(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

@@ -20,7 +20,7 @@ import (
 	"sluice.dev/sluice/test/natsdir"
 )
 
-// What stands between the marks stands in docs/events.md too.
+// The text between the marks is also in docs/events.md.
 
 // begin subscribe
 func subscribe(nc *nats.Conn, subject string, handle func(*cloudevents.Event, error)) (*nats.Subscription, error) {
@@ -89,7 +89,7 @@ func TestTheSubscriberIsDocumentedAsItIs(t *testing.T) {
 	}
 }
 
-// The rights are those of docs/events.md.
+// The rights come from docs/events.md.
 func TestAReaderNeedsNoMoreThanTheDocumentedRights(t *testing.T) {
 	t.Parallel()
 	var rights []string

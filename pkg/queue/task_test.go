@@ -138,7 +138,7 @@ func TestLettersOfTheTasksAreApart(t *testing.T) {
 	}
 }
 
-// analyzerMade has the consumer of analyzers made in NATS, and nobody working.
+// analyzerMade creates the consumer of analyzers in NATS, without a process that works.
 func (w *world) analyzerMade(q *queue.Queue) jetstream.Consumer {
 	w.Helper()
 	ran := make(chan queue.Key, 1)
@@ -156,7 +156,7 @@ func (w *world) analyzerMade(q *queue.Queue) jetstream.Consumer {
 	return c
 }
 
-// Nobody was left to write the letter: what NATS tells is one, and about no release.
+// All analyzers died before they could write the letter: the advisory of NATS becomes one, and it is about no release.
 func TestWhatNATSTellsOfMeasurementsIsNotAboutTheRelease(t *testing.T) {
 	w := aWorld(t)
 	q := w.connect()
@@ -175,7 +175,7 @@ func TestWhatNATSTellsOfMeasurementsIsNotAboutTheRelease(t *testing.T) {
 	}
 }
 
-// What killed analyzers is given up like what killed executors, and told of as theirs.
+// Work that killed analyzers is abandoned like work that killed executors, and reported as theirs.
 func TestMeasurementsThatKillAreGivenUp(t *testing.T) {
 	w := aWorld(t)
 	q := w.connect()
@@ -192,7 +192,7 @@ func TestMeasurementsThatKillAreGivenUp(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// What has a letter kills two more, not twenty.
+	// Work with a letter kills two more processes, not twenty.
 	w.hint(q, measuring("poison"))
 	w.die(c, 2)
 	w.analyze(q, ranNever(w))

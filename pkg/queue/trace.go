@@ -13,8 +13,7 @@ import (
 	"sluice.dev/sluice/pkg/event"
 )
 
-// headerTrace is the W3C trace context of whoever sent a message. It is passed on
-// even where nobody collects traces.
+// headerTrace is the W3C trace context of a message's sender. The queue passes it on even without a collector of traces.
 const headerTrace = "traceparent"
 
 // traceparentOf is the trace context of ctx as text, "" without one.
@@ -24,8 +23,7 @@ func traceparentOf(ctx context.Context) string {
 	return carrier[headerTrace]
 }
 
-// WithTraceparent is ctx within the trace that a W3C trace context names; a text that is
-// none changes nothing.
+// WithTraceparent is ctx within the trace that a W3C trace context names; any other text changes nothing.
 func WithTraceparent(ctx context.Context, traceparent string) context.Context {
 	return propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{headerTrace: traceparent})
 }

@@ -80,7 +80,7 @@ func (h *wire) count(word string) (n int) {
 	return n
 }
 
-// until returns what was said up to the first time that this word was.
+// until returns the messages up to the first one with this word.
 func (h *wire) until(w *world, word string) []string {
 	w.Helper()
 	for {

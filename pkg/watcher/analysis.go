@@ -9,7 +9,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// analysisRunView is what is read of an analysis. What it has counted is none of a watcher's business.
+// analysisRunView has the fields of an analysis that a watcher reads. It does not read the counts.
 type analysisRunView struct {
 	Phase                      api.AnalysisPhase
 	Epoch, PauseSeq            int64
@@ -24,7 +24,7 @@ func (s *analysisRunView) analysisRun() *api.AnalysisRun {
 	return &api.AnalysisRun{Epoch: s.Epoch, PauseSeq: s.PauseSeq}
 }
 
-// analyses are those that a Rollout's status tells of; nil is none.
+// analyses are the analyses in a Rollout's status; nil without one.
 type analyses struct {
 	step, release analysis
 	// renewBy is when something is to be heard of all that are measured now; zero if none is.

@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// clients are the APIs that a watcher reads: what is built into Kubernetes as protobuf, and of what only has to be there the metadata.
+// clients are the APIs that a watcher reads: objects of built-in kinds as protobuf, and only the metadata of kinds whose existence matters.
 type clients struct {
 	apps      appsclient.AppsV1Interface
 	core      coreclient.CoreV1Interface

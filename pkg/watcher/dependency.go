@@ -33,8 +33,8 @@ type plan struct {
 	annotatedRouting string // the TrafficRouting that it names by annotation
 
 	objects []object
-	// refs are the kinds that are watched because Rollouts name them, in the versions that this one names: gateways', those of templates,
-	// and those of workloads that are no Deployments.
+	// refs are the kinds that are watched because Rollouts name them, in the versions that this one names: kinds of gateway objects, of templates, and
+	// of workloads other than Deployments.
 	refs []namedKind
 	// workload is the object that it competes for with other Rollouts; it is among the objects.
 	workload object
@@ -52,10 +52,10 @@ type plan struct {
 // namedKind is a kind that is watched only while a Rollout names it. It may not be installed.
 type namedKind struct {
 	schema.GroupVersionKind
-	// workload: it is named as what is released.
+	// workload: the Rollout names it as its workload.
 	workload bool
-	// child: what matters is what releases made beside gateway objects. supports: it tells what a route's gateway supports. backend: its objects
-	// stand in the place of Services of their names. policy: its objects are attached to Services.
+	// child: only the objects that releases created for gateway objects matter. supports: it lists the features of a route's gateway. backend: its
+	// objects replace Services of their names. policy: its objects are attached to Services.
 	child, supports, backend, policy bool
 	// read tells how gateway objects name its objects, which their scripts read. Its Field is "" for kinds that no script reads.
 	read script.Reads
@@ -126,7 +126,7 @@ func newPlan(s *rolloutView) *plan {
 	workload := schema.FromAPIVersionAndKind(spec.Workload.APIVersion, spec.Workload.Kind)
 	add(workload.GroupKind(), spec.Workload.Name)
 	p.workload = p.objects[0]
-	if workload.GroupKind() == deploymentKind { // the one that is always watched, and that may have a canary beside it
+	if workload.GroupKind() == deploymentKind { // this kind is always watched, and may have a canary Deployment
 		add(deploymentKind, spec.Workload.Name+api.SuffixCanary)
 	} else {
 		p.addKind(namedKind{GroupVersionKind: workload, workload: true})

@@ -155,7 +155,8 @@ func (s *scene) wakes(rollout, what string, do func()) {
 	}
 }
 
-// calm waits until the watcher has read its first lists, and then until it has woken nobody for a while: controllers may still be busy with earlier changes.
+// calm waits until the watcher has read its first lists, and then until it has woken no Rollout for a while: controllers may still be busy with
+// earlier changes.
 func (s *scene) calm() {
 	s.t.Helper()
 	for timeout := time.After(10 * time.Minute); s.watcher.Ready() != nil || !s.watcher.kindsSynced(); {
@@ -174,7 +175,7 @@ func (s *scene) calm() {
 	}
 }
 
-// quiet makes sure that what do does wakes nobody: not until something after it, that the same watch reports, does.
+// quiet checks that the effects of do wake no Rollout: the first hint comes from a later change that the same watch reports.
 func (s *scene) quiet(rollout, what string, do, after func()) {
 	s.t.Helper()
 	s.calm()

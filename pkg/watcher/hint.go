@@ -27,7 +27,7 @@ func (w *Watcher) hintRollout(name types.NamespacedName) {
 		return
 	}
 	w.mu.Lock()
-	delete(w.gathered, name) // whoever looks now sees it all
+	delete(w.gathered, name) // the next run sees all of it
 	w.mu.Unlock()
 	w.sendHint(name, queue.TaskRelease)
 }
@@ -218,7 +218,7 @@ func (w *Watcher) policyDue(now time.Time) bool {
 	return due
 }
 
-// flushGathered hints what was gathered.
+// flushGathered sends the gathered hints.
 func (w *Watcher) flushGathered() {
 	w.mu.Lock()
 	var names []types.NamespacedName
@@ -231,8 +231,8 @@ func (w *Watcher) flushGathered() {
 	}
 }
 
-// sweepPeriodically brings back what lost messages would have brought: overdue wake-ups, analyses of which nothing is heard, and once in a while
-// everything.
+// sweepPeriodically replaces lost messages: it sends hints for overdue wake-ups and for analyses without news, and from time to time for all
+// Rollouts.
 func (w *Watcher) sweepPeriodically(ctx context.Context) {
 	gathers, sweeps, resyncs := time.NewTicker(gather), time.NewTicker(sweepEvery), time.NewTicker(w.Resync)
 	defer gathers.Stop()

@@ -26,7 +26,7 @@ func TestEndpointsWakeOnlyWhoReleases(t *testing.T) {
 	}
 }
 
-// What wakes only soon is put together for a moment, and is told in any case: no other change may follow.
+// Changes that need no hint at once are gathered for a moment, and are hinted in each case: no other change may follow.
 func TestWhatMayWaitIsToldInAMoment(t *testing.T) {
 	t.Parallel()
 	type woken struct {

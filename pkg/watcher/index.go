@@ -67,7 +67,7 @@ func remove[K, V comparable](lists map[K][]V, key K, value V) {
 	}
 }
 
-// setClaims notes whose marks an object carries. It returns those of them that do not exist.
+// setClaims records the Rollouts whose marks an object carries. It returns those that do not exist.
 func (x *index) setClaims(by object, owners ...types.NamespacedName) (orphans []types.NamespacedName) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -30,7 +30,7 @@ const (
 
 // kindWatch is the watch of one kind that Rollouts name. It is synced once the first list is read, and all who depend on the kind are woken since.
 type kindWatch struct {
-	reads  []script.Reads // by which its facts are told
+	reads  []script.Reads // they select its facts
 	synced cache.InformerSynced
 	stop   func()
 }
@@ -72,7 +72,7 @@ func (w *Watcher) findKinds(ctx context.Context) {
 	}
 }
 
-// watchKinds brings the watches in line with what is named and served. It reports whether everything named is being watched.
+// watchKinds starts and stops watches, so that they match the named and served kinds. It reports whether it watches each named kind.
 func (w *Watcher) watchKinds(ctx context.Context) (all bool) {
 	all = true
 	reads := w.currentScripts().reads()

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A release that is woken by the start of a watch may make an object, and somebody may take it away, before the watch has read its first list. No event
-// tells of that. Not beside the tests that install kinds and policies, which wake everybody.
+// A release that the start of a watch wakes may create an object, and a user may delete it before the watch has read its first list. No event
+// reports that. This test does not run in parallel with the tests that install kinds and policies, which wake all Rollouts.
 func TestTheFirstListOfAKindWakesWhoNamesIt(t *testing.T) {
 	const group = "late.example.com"
 	asked, answer := make(chan struct{}), make(chan struct{})

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// measuredStatus is what an executor writes when the analyses of the first step begin. Nobody is late with them.
+// measuredStatus is the status that an executor writes when the analyses of the first step begin. No analysis is late.
 const measuredStatus = `{"status":{"canaryStatus":{"currentStepIndex":1,"nextStepIndex":2,"currentStepState":"StepMetricsAnalysis"},
 	"currentStepIndex":1,"currentStepState":"StepMetricsAnalysis","sluice":{"epoch":1,"step":1,"state":"StepMetricsAnalysis","pauseSeq":1},
 	"analysis":{"step":{"phase":"Running","epoch":1,"step":1,"pauseSeq":1,"routedAt":"2026-11-20T10:00:00.000000Z","renewBy":"2126-11-20T10:00:00.000000Z"}}}}`
@@ -56,7 +56,7 @@ func TestWhatAnalysesWaitForWakesThem(t *testing.T) {
 	})
 }
 
-// Not beside the tests that install kinds and policies, which wake everybody.
+// This test does not run in parallel with the tests that install kinds and policies, which wake all Rollouts.
 func TestMeasurementsWakeExecutorsOncePerPhase(t *testing.T) {
 	s := newScene(t, func(s *scene) {
 		withEverything(s)
@@ -72,7 +72,7 @@ func TestMeasurementsWakeExecutorsOncePerPhase(t *testing.T) {
 	}
 }
 
-// The message that should have brought the next measurement is lost, and with it whoever measured.
+// The message for the next measurement is lost, and the analyzer with it.
 func TestAnAnalysisThatNobodyRenewsIsSwept(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, func(s *scene) {
@@ -87,7 +87,7 @@ func TestAnAnalysisThatNobodyRenewsIsSwept(t *testing.T) {
 	}
 }
 
-// Not beside the tests that install kinds and policies, which wake everybody.
+// This test does not run in parallel with the tests that install kinds and policies, which wake all Rollouts.
 func TestTemplatesWakeWhoIsMeasuredByThem(t *testing.T) {
 	name := "of-templated"
 	s := newScene(t, func(s *scene) { s.apply(withAnalysis("templated"), webRollout("other")) })
@@ -110,7 +110,7 @@ func TestTemplatesWakeWhoIsMeasuredByThem(t *testing.T) {
 	s.wakes("templated/analysis", "a template of what is being measured", func() { s.apply(template("AnalysisTemplate", "errors", "value > 3")) })
 }
 
-// Not beside others: it takes away what they use.
+// This test does not run in parallel with others: it removes objects that they use.
 func TestTemplatesMayBeInstalledLater(t *testing.T) {
 	crds := []string{"../../deploy/crds/sluice.dev_analysistemplates.yaml", "../../deploy/crds/sluice.dev_clusteranalysistemplates.yaml"}
 	install := func(s *scene) {

@@ -23,8 +23,8 @@ import (
 // serviceNameLabel names, on an EndpointSlice, its Service.
 const serviceNameLabel = "kubernetes.io/service-name"
 
-// rolloutFacts are the spec, and as calls what others wrote into the status and no run of ours has taken up: commits change
-// neither of them. What analyses say is compared as it stands, see fact.since.
+// rolloutFacts are the spec and, as calls, the edits of other clients in the status that no run has answered yet: a commit changes neither of them.
+// Verdicts of analyses are compared as they are, see fact.since.
 func (x *index) rolloutFacts(s *rolloutView) facts {
 	p := x.planOf(s)
 	f := facts{now: []any{s.Generation, s.Annotations[api.AnnotationRollingStyle], s.Annotations[api.AnnotationTrafficRouting]}, keptFacts: keptFacts{rollout: dependenciesOf(s, p)}}
@@ -53,7 +53,7 @@ func rolloutCall(s *rolloutView, p *plan) string {
 	return ""
 }
 
-// nextIndex is what the machine shows as the next step; what is shown already where the spec cannot be read.
+// nextIndex is the next step in the machine's status; the shown value if the spec cannot be read.
 func nextIndex(s *rolloutView, p *plan) int32 {
 	switch {
 	case p.steps == 0:
@@ -143,7 +143,7 @@ func serviceFacts(svc *corev1.Service) facts {
 	return f
 }
 
-// endpointFacts are how many endpoints of a canary are ready, and of any other Service which pods those are, by which of its ports.
+// endpointFacts are the number of ready endpoints of a canary Service, and the pods and ports of any other Service.
 func endpointFacts(slice *discoveryv1.EndpointSlice) facts {
 	var ready []string
 	for _, e := range slice.Endpoints {
@@ -181,7 +181,7 @@ func routeFacts(u *unstructured.Unstructured) facts {
 	return f
 }
 
-// releasesOn are those whose releases are on an object, by kind; that of Rollouts is "".
+// releasesOn returns the owners of the releases on an object, by kind; the kind of Rollouts is "".
 func releasesOn(u *unstructured.Unstructured) map[string][]types.NamespacedName {
 	all := map[string][]types.NamespacedName{}
 	for _, r := range traffic.ReleasesOn(u) {
@@ -212,10 +212,10 @@ func contentFacts(c *corev1.ConfigMap) facts {
 	return facts{now: []any{c.Data, c.Annotations[api.AnnotationOverride]}}
 }
 
-// generationFacts are for objects of which only the existence and the spec matter.
+// generationFacts are for objects whose existence and spec matter.
 func generationFacts(u *unstructured.Unstructured) facts { return facts{now: u.GetGeneration()} }
 
-// presenceFacts are for objects of which only the existence and the generation matter.
+// presenceFacts are for objects whose existence and generation matter.
 func presenceFacts(o *metav1.PartialObjectMetadata) facts { return facts{now: o.Generation} }
 
 // definitionFacts are the generation and whether the kind is established.

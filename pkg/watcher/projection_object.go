@@ -18,10 +18,10 @@ import (
 type facts struct {
 	// now wakes at once.
 	now any
-	// calls wake at once when one is added. Each is something that an executor answers by a write, such as a command or an edit to
-	// undo; the answer takes it away and wakes nobody.
+	// calls wake at once when one is added. An executor answers each by a write, such as a command or an edit to revert; the answer removes it and wakes
+	// no executor.
 	calls []string
-	// soon wakes within a moment: what is only shown, and what executors themselves write.
+	// soon wakes within a moment: fields that are only shown, and fields that executors themselves write.
 	soon any
 	keptFacts
 }
@@ -30,16 +30,16 @@ type facts struct {
 type keptFacts struct {
 	// claim is the Rollout whose mark a workload carries, "" for none.
 	claim string
-	// parents are the gateway objects that own an object which was made beside them.
+	// parents are the gateway objects that own an object which was created for them.
 	parents []object
-	// listed are whose releases are on a gateway object of no namespace, or whose release an object was made for beside one, by kind; that of
+	// listed are the owners of the releases on a cluster-scoped gateway object, or of the release that created an object for one, by kind; the kind of
 	// Rollouts is "".
 	listed map[string][]types.NamespacedName
 	// names are the objects that it names and a script reads.
 	names []object
 	// services are those that a policy is attached to.
 	services []string
-	// kinds are that of no namespace, or of policies, which a definition is of.
+	// kinds are the cluster-scoped kinds, or the kinds of policies, of a definition.
 	kinds []schema.GroupVersionKind
 	// scripted is set for the users' ConfigMap: the kinds that have a script with it.
 	scripted scriptedKinds
@@ -83,7 +83,7 @@ const (
 func (f *fact) urgencySince(old *fact) urgency {
 	switch {
 	case old == nil && f.madeByExecutor:
-		return soon // who made it knows
+		return soon // its creator knows
 	case old == nil || old.uid != f.uid || old.now != f.now:
 		return atOnce
 	case slices.ContainsFunc(f.calls, func(call string) bool { return !slices.Contains(old.calls, call) }):

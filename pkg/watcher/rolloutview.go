@@ -20,9 +20,9 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// rolloutView is what is read of a Rollout. Most of what a watch sends of Rollouts is history in their status; it is skipped, and the
-// spec is taken apart only when it is another one. One Rollout that cannot be read must not hide the others, so that nothing here
-// has a form of its own that could fail.
+// rolloutView has the fields of a Rollout that a watcher reads. Most bytes of a Rollout in a watch are history in its status; the decoder skips
+// them, and it decodes the spec only when it has changed. One unreadable Rollout must not hide the others, so no field has a type of its own that
+// could fail.
 type rolloutView struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta
@@ -56,7 +56,7 @@ type stepView struct {
 	CurrentStepState                api.StepState
 }
 
-// currentStep is what is shown of the step, nil before the Rollout was looked at for the first time.
+// currentStep is the shown step, nil before the first run of the Rollout.
 func (s *statusView) currentStep() *stepView {
 	if s.CanaryStatus != nil {
 		return s.CanaryStatus
@@ -64,8 +64,7 @@ func (s *statusView) currentStep() *stepView {
 	return s.BlueGreenStatus
 }
 
-// rolloutText is a Rollout as the API server writes it, and beside it the fields of what it writes instead of one when a watch
-// fails.
+// rolloutText is a Rollout as the API server writes it, with the fields of the object that the API server writes instead when a watch fails.
 type rolloutText struct {
 	Metadata struct {
 		Namespace, Name, ResourceVersion string
@@ -121,7 +120,7 @@ func (s *rolloutView) withoutStatus() (*api.Rollout, error) {
 	return r, json.Unmarshal(s.spec, &r.Spec)
 }
 
-// DeepCopyObject implements runtime.Object. Nobody changes a sighting.
+// DeepCopyObject implements runtime.Object. No code changes a rolloutView.
 func (s *rolloutView) DeepCopyObject() runtime.Object {
 	c := *s
 	return &c

@@ -17,9 +17,9 @@ import (
 // gatewayAPI is the group in which a route is attached to a Gateway, whose class tells what it supports.
 const gatewayAPI = "gateway.networking.k8s.io"
 
-// scriptedKinds are the kinds that have a script, in any version, built-in or of users; for each the kinds that the routing by it depends on as
-// well: those of what its script makes beside an object or reads, of what an object may lead to in place of Services, and those that tell what
-// its gateway supports.
+// scriptedKinds are the kinds that have a script, in any version, built-in or of users. For each it has the kinds that its routing also depends on:
+// kinds of objects that its script creates or reads, kinds that an object may route to in place of Services, and kinds that list the features of its
+// gateway.
 type scriptedKinds map[schema.GroupKind][]namedKind
 
 // scriptedKindsWith are those that have a script when the users' ConfigMap has this content.
@@ -85,7 +85,7 @@ func (k namedKind) names() bool {
 	return k == namedKind{GroupVersionKind: k.GroupVersionKind, read: k.read} && k.Group != api.GroupSluice
 }
 
-// of is the kind beside a kind of gateway objects, in whose version a script may read others.
+// of is the kind of an object for a kind of gateway objects, in the version that a script may read.
 func (k namedKind) of(gateway namedKind) namedKind {
 	if k.read.Field != "" {
 		k.read = k.read.For(gateway.GroupVersion().String())
@@ -108,7 +108,7 @@ func (s scriptedKinds) reads() []script.Reads {
 	return all
 }
 
-// readBy returns what an object names by any of these ways. An APIVersion that is absent is that of the object.
+// readBy returns the objects that an object names in any of these ways. An absent APIVersion is the object's own.
 func readBy(reads []script.Reads, u *unstructured.Unstructured) (named []object) {
 	for _, of := range reads {
 		kind := schema.FromAPIVersionAndKind(of.For(u.GetAPIVersion()).APIVersion, of.Kind)

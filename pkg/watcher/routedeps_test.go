@@ -26,7 +26,7 @@ spec: {defaultBackend: {service: {name: web-canary, port: {number: 80}}}}`)
 	})
 }
 
-// Not beside the tests that install kinds and policies, which wake everybody.
+// This test does not run in parallel with the tests that install kinds and policies, which wake all Rollouts.
 func TestWhatAScriptOfUsersMakesBesideAnObjectWakesItsRelease(t *testing.T) {
 	const group, signs = "roads.example.com", "signs.example.com"
 	s := newScene(t, func(s *scene) {
@@ -60,7 +60,7 @@ metadata:
 	s.wakes("web", "the end of it", func() { s.kubectl("", "delete", "gadgets."+signs, "sign") })
 }
 
-// Not beside the tests that install kinds and policies, which wake everybody.
+// This test does not run in parallel with the tests that install kinds and policies, which wake all Rollouts.
 func TestWhatAScriptReadsWakesWhoseObjectsNameIt(t *testing.T) {
 	const group, signs = "lanes.example.com", "boards.example.com"
 	object := func(group, name, spec string) string {

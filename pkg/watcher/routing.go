@@ -19,7 +19,7 @@ import (
 func routingFacts(u *unstructured.Unstructured) facts {
 	var t api.TrafficRouting
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &t); err != nil {
-		t = api.TrafficRouting{ObjectMeta: t.ObjectMeta} // an executor says what is wrong with it
+		t = api.TrafficRouting{ObjectMeta: t.ObjectMeta} // an executor reports the error
 	}
 	users := trafficrouting.RequestingRollouts(u.GetFinalizers())
 	slices.Sort(users)
@@ -34,8 +34,7 @@ func routingFacts(u *unstructured.Unstructured) facts {
 	return f
 }
 
-// routingPlan are the gateway objects that a TrafficRouting names, and those that may carry it from before. What is wrong with its spec
-// does not matter here.
+// routingPlan are the gateway objects that a TrafficRouting names, and the objects that may still carry it. Errors in its spec do not matter here.
 func routingPlan(t *api.TrafficRouting) *plan {
 	p := &plan{uid: t.UID, generation: t.Generation, scripts: true}
 	refs := slices.Clone(t.Status.Objects)

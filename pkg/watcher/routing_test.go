@@ -92,7 +92,7 @@ func TestATrafficRoutingAndItsRolloutsWakeEachOther(t *testing.T) {
 	}
 }
 
-// Whoever may write one can write nonsense. It depends on nothing, and an executor says what is wrong.
+// A user with the right to write one can write an invalid spec. It depends on no object, and an executor reports the error.
 func TestATrafficRoutingThatCannotBeReadIsSeenAllTheSame(t *testing.T) {
 	t.Parallel()
 	u := read(t, grayRouting)

@@ -70,7 +70,7 @@ func (s source) eventHandler() cache.ResourceEventHandler {
 		UpdateFunc: func(before, after any) {
 			old, ok1 := before.(*fact)
 			f, ok2 := after.(*fact)
-			// What is kept of a Rollout follows each of its commits.
+			// The cached view of a Rollout follows each of its commits.
 			if ok1 && ok2 && (f.urgencySince(old) > never || f.rollout != nil) {
 				s.changed(f, false, f.urgencySince(old))
 			}

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A release asked to be woken, and the timer that should have was lost with whatever kept it.
+// A release has a wake-up time, and its timer was lost with NATS.
 func TestAnOverdueWakeUpIsSwept(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, withEverything)
@@ -21,7 +21,7 @@ func TestAnOverdueWakeUpIsSwept(t *testing.T) {
 	}
 }
 
-// Hints that went to the stream before are gone, and nobody else knows of them.
+// The hints in the deleted stream are lost, and only the watcher can send them again.
 func TestAStreamThatWasMadeAgainGetsAllHintsAgain(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, withEverything)

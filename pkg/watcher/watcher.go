@@ -33,8 +33,8 @@ type Options struct {
 	Queue       *queue.Queue
 	// ScriptConfigMap holds users' scripts.
 	ScriptConfigMap types.NamespacedName
-	// Scripts tell what is watched beside the kinds that Rollouts name: what routing by these depends on, and kinds of no namespace although
-	// no Rollout may name them any more; nil watches none.
+	// Scripts select further kinds to watch, in addition to the kinds that Rollouts name: kinds that the routing by these depends on, and cluster-scoped
+	// kinds even if no Rollout names them any more; nil watches none.
 	Scripts *script.Library
 	// Resync is how often every Rollout is looked at although nothing happened; zero means ten minutes.
 	Resync     time.Duration
@@ -44,8 +44,8 @@ type Options struct {
 
 const (
 	defaultResync = 10 * time.Minute
-	// patience is how long the start waits for the other first lists once it has that of Rollouts. What cannot be listed, for want
-	// of a permission, must not keep the rest from being watched.
+	// patience is how long the start waits for the other first lists after the list of Rollouts. A kind that cannot be listed, for example without a
+	// permission, must not keep the other kinds from being watched.
 	patience = 3 * time.Second
 )
 
@@ -58,7 +58,7 @@ type Watcher struct {
 	routings *index
 	hinter   *queue.Hinter
 	send     func(queue.Key)
-	// workStreamCreated is that of the stream that hints go to.
+	// workStreamCreated is the creation time of the stream of hints.
 	workStreamCreated func(context.Context) (time.Time, error)
 	hints             prometheus.Counter
 	// synced: everything that exists has been seen. started: hints are sent.
@@ -68,7 +68,7 @@ type Watcher struct {
 	kindsFound   atomic.Bool
 
 	mu sync.Mutex
-	// watches are those of kinds that Rollouts name. Only findKinds writes them.
+	// watches are the watches of kinds that Rollouts name. Only findKinds writes them.
 	watches map[namedKind]*kindWatch
 	// defined are the kinds of no namespace, and the kinds of policies, that are defined.
 	defined map[schema.GroupVersionKind]bool
@@ -161,14 +161,14 @@ func (w *Watcher) startSource(ctx context.Context, running *sync.WaitGroup, s so
 	return has, nil
 }
 
-// hintInitially has every Rollout looked at once, after everything has been listed: whatever changes from then on is an event.
+// hintInitially sends a hint for every Rollout once all kinds have been listed: each later change is an event.
 func (w *Watcher) hintInitially(ctx context.Context, synced []cache.InformerSynced) {
 	bounded, cancel := context.WithTimeout(ctx, patience)
 	all := cache.WaitForCacheSync(bounded.Done(), append(slices.Clone(synced), w.kindsSynced)...)
 	cancel()
 	w.started.Store(true)
 	w.hintEverything()
-	// Whoever may write Rollouts can name a kind that nobody lets us read. That must not keep the watcher from being ready.
+	// A user with the right to write Rollouts can name a kind that the watcher may not read. That must not keep the watcher from being ready.
 	if !all && !cache.WaitForCacheSync(ctx.Done(), synced...) {
 		return
 	}

@@ -96,7 +96,7 @@ func TestWhatAReleaseWaitsForWakesIt(t *testing.T) {
 	}
 }
 
-// Not beside the tests that install kinds and policies, which wake everybody.
+// This test does not run in parallel with the tests that install kinds and policies, which wake all Rollouts.
 func TestWhatNoReleaseNeedsToKnowWakesNobody(t *testing.T) {
 	s := newScene(t, withEverything)
 	s.wakes("web", "the start of the watcher", func() {})
@@ -115,7 +115,7 @@ func TestWhatNoReleaseNeedsToKnowWakesNobody(t *testing.T) {
 		func() { s.patch("service/web", `{"spec":{"selector":{"tier":"x"}}}`) })
 }
 
-// Not beside the tests that install kinds and policies, which wake everybody.
+// This test does not run in parallel with the tests that install kinds and policies, which wake all Rollouts.
 func TestAStartWakesEachRolloutOnce(t *testing.T) {
 	s := newScene(t, func(s *scene) {
 		withEverything(s)

@@ -8,8 +8,8 @@ import (
 	"sluice.dev/sluice/pkg/workload/kinds"
 )
 
-// workloadFacts are those of a workload that is no Deployment, as deploymentFacts are of one: what its owner wants, how far its controller
-// has come while a release is on, and otherwise whether it has got there.
+// workloadFacts are the facts of a workload other than a Deployment, like deploymentFacts: the owner's wishes, the controller's progress while a
+// release is under way, and otherwise whether the controller is done.
 func workloadFacts(u *unstructured.Unstructured) facts {
 	labels, annotations := u.GetLabels(), u.GetAnnotations()
 	c := countsOf(u)
@@ -103,7 +103,7 @@ func scaledAmount(u *unstructured.Unstructured, field kinds.Field, of int64, up 
 	return int64(n)
 }
 
-// nestedField is a field as it is read, nil where there is none.
+// nestedField is the value of a field, nil if it is absent.
 func nestedField(u *unstructured.Unstructured, path ...string) any {
 	value, _, _ := unstructured.NestedFieldNoCopy(u.Object, path...)
 	return value

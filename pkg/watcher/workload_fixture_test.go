@@ -19,10 +19,10 @@ func bareRollout(apiVersion, kind string) string {
 		", traffic: 20%", "", ", traffic: 50%", "").Replace(spec)
 }
 
-// Not beside the tests that install kinds and policies, which wake everybody.
+// This test does not run in parallel with the tests that install kinds and policies, which wake all Rollouts.
 func TestAStatefulSetWakesItsRelease(t *testing.T) { wakesItsRelease(t, "StatefulSet") }
 
-// Not beside the tests that install kinds and policies, which wake everybody.
+// This test does not run in parallel with the tests that install kinds and policies, which wake all Rollouts.
 func TestADaemonSetWakesItsRelease(t *testing.T) { wakesItsRelease(t, "DaemonSet") }
 
 func wakesItsRelease(t *testing.T, kind string) {
@@ -61,7 +61,7 @@ func TestAKindIsWatchedFromWhenARolloutNamesItAsItsWorkload(t *testing.T) {
 	s.wakes("gadget", "another one", func() { s.apply(object("v2")) })
 }
 
-// Anybody who may write a Rollout can name a kind that nobody has granted.
+// A user with the right to write a Rollout can name a kind without a grant.
 func TestAWorkloadThatMayNotBeReadLeavesTheWatcherReady(t *testing.T) {
 	t.Parallel()
 	const group = "forbidden.example.com"

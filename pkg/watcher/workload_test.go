@@ -25,7 +25,7 @@ spec:
 status: {observedGeneration: 4, replicas: 4, updatedReplicas: 3, readyReplicas: 3, availableReplicas: 2, currentRevision: web-1, updateRevision: web-2}
 `
 
-// heldStatefulSet is one of which a release replaces pods.
+// heldStatefulSet is a StatefulSet whose pods a release replaces.
 func heldStatefulSet() string {
 	return strings.NewReplacer("{sluice.dev/rollout: web}", "{sluice.dev/rollout: web, rollouts.kruise.io/in-progressing: x, sluice.dev/original.partition: ''}",
 		"partition: 0", "partition: 3").Replace(restingStatefulSet)

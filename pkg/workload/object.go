@@ -35,13 +35,13 @@ func (o Object) NewPods() []*corev1.Pod {
 	return o.podsOf(o.observedRevisions(), TemplateRevision(o.podTemplate()))
 }
 
-// UnlabelledPods returns those of NewPods that do not have the id of the release, in a batch or as kept pods. A pod that was updated in place may
-// have the id of an older release.
+// UnlabelledPods returns the NewPods that do not have the id of the release, in a batch or as kept pods. A pod that was updated in place may have
+// the id of an older release.
 func (o Object) UnlabelledPods(id string) []*corev1.Pod {
 	return slices.DeleteFunc(o.UnlabelledKeptPods(id), func(pod *corev1.Pod) bool { return pod.Labels[api.LabelRolloutID] == id })
 }
 
-// UnlabelledKeptPods returns those of NewPods that a rollback with that id has not labelled as pods that it keeps.
+// UnlabelledKeptPods returns the NewPods that a rollback with that id has not labelled as pods that it keeps.
 func (o Object) UnlabelledKeptPods(id string) []*corev1.Pod {
 	return slices.DeleteFunc(o.NewPods(), func(pod *corev1.Pod) bool { return pod.Labels[api.LabelNoNeedUpdate] == id })
 }

@@ -1,9 +1,7 @@
-// Package embedded runs a NATS server with JetStream inside this process, for
-// `sluice run`, the demo and tests.
+// Package embedded runs a NATS server with JetStream inside this process, for `sluice run`, the demo and tests.
 //
-// It is no production server: one node, one account, one user. Invariant: it
-// listens on the loopback interface only and lets nobody in without the
-// password.
+// It is no production server: it has one node, one account and one user. Invariant: it listens on the loopback interface only, and refuses each
+// client without the password.
 package embedded
 
 import (
@@ -32,7 +30,7 @@ type Options struct {
 	// SaveCredentials writes <Dir>/nats.env, readable by this user only, with
 	// NATS_URL, NATS_USER and NATS_PASSWORD, and removes it at Close.
 	SaveCredentials bool
-	// Logger gets the server's warnings and errors; nil means nobody.
+	// Logger gets the server's warnings and errors; nil discards them.
 	Logger *slog.Logger
 }
 
@@ -56,7 +54,7 @@ const (
 
 var errPortTaken = errors.New("stop what uses the port or choose another one")
 
-// Start returns once the server takes connections. Whoever calls it calls Close.
+// Start returns once the server accepts connections. The caller must call Close.
 func Start(o Options) (*Server, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -165,7 +163,7 @@ func (s *Server) Close() {
 	s.nats.Shutdown()
 	s.nats.WaitForShutdown()
 	if s.credentialsFile != "" {
-		// Nobody can use it any more; a leftover does no harm.
+		// No client can use it any more; a leftover does no harm.
 		_ = os.Remove(s.credentialsFile)
 	}
 }
