@@ -16,7 +16,7 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// parts are those of Sluice in a world, which a test stops and starts.
+// parts are the components of Sluice in a world, which a test stops and starts.
 type parts struct {
 	*testing.T
 	w    *world.World
@@ -34,7 +34,7 @@ func (p *parts) start(all ...func(context.Context) (func(), error)) {
 	}
 }
 
-// halt stops what was started last, so many parts.
+// halt stops the last n started components.
 func (p *parts) halt(n int) {
 	for ; n > 0; n-- {
 		p.stop[len(p.stop)-1]()
@@ -54,7 +54,7 @@ func (m *mesh) gone(s *shop) {
 	m.w.Do(m.T, "delete", "namespace", s.ns, "--ignore-not-found", "--timeout=600s")
 }
 
-// awaitShares waits until the canaries of both get so much.
+// awaitShares waits until the canaries of both releases have these shares.
 func (m *mesh) awaitShares(one, two int) {
 	m.Helper()
 	m.w.AwaitObject(m.T, "", "trafficroute", m.name, fmt.Sprintf("with the shares %d and %d", one, two), func(u *unstructured.Unstructured) bool {
@@ -62,9 +62,10 @@ func (m *mesh) awaitShares(one, two int) {
 	})
 }
 
-// What a Rollout that was removed by force has on an object of no namespace stays for as long as it can be created again. It is taken off
-// when its namespace goes, before or after, and whoever else is on the object stays there. Whatever happened while nobody looked is seen
-// at the start, even where no Rollout names the kind any more.
+// A user removes a Rollout by force while it routes by an object without a namespace. Its share stays as long as the
+// Rollout can be created again. When its namespace goes, before or after, the executor removes the share. Another
+// release on the object stays. An executor that starts later sees the change as well, even if no Rollout names the kind
+// any more.
 func TestWhatIsAbandonedOnAnObjectOfTheMeshIsTakenOff(t *testing.T) {
 	t.Parallel()
 	w := world.Bare(t, world.Options{CRDs: []string{"kuma"}})
@@ -80,7 +81,7 @@ func TestWhatIsAbandonedOnAnObjectOfTheMeshIsTakenOff(t *testing.T) {
 
 		p.halt(1)
 		m.cut(first, "rollout")
-		if second { // nothing is left then by which it would be thought of, but the object and the namespace
+		if second { // then only the object and the namespace still show the Rollout
 			w.Do(t, "-n", first.ns, "delete", "deployment", "web", "--timeout=600s")
 			p.start(w.Executor)
 			m.awaitEvent(first.ns, "involvedObject.kind=Service", "Rollout web was removed by force during its release. Service web still selects")
@@ -117,7 +118,7 @@ func TestWhatIsAbandonedOnAnObjectOfTheMeshIsTakenOff(t *testing.T) {
 		m.gone(s)
 	}
 	m.wantShares(20, 20)
-	w.NATS.Close() // and with it all that waited there
+	w.NATS.Close() // and with it all waiting messages
 	w.NATS = anotherNATS(t)
 	p.start(w.RunWatcher, w.Executor)
 	m.awaitShares(0, 0)
@@ -128,7 +129,7 @@ func TestWhatIsAbandonedOnAnObjectOfTheMeshIsTakenOff(t *testing.T) {
 	m.wantGivenBack()
 }
 
-// awaitEvent waits for what is said about an object that is left.
+// awaitEvent waits for an Event about an abandoned object.
 func (m *mesh) awaitEvent(ns, selector, begins string) {
 	m.Helper()
 	ctx := world.Patient(m.T)

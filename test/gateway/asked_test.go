@@ -9,7 +9,7 @@ import (
 	"sluice.dev/sluice/pkg/traffic"
 )
 
-// anything is what may be asked of a kind that takes any step.
+// anything returns the capabilities of a kind that accepts any step.
 func anything() *script.Capabilities {
 	compared := []string{"Exact", "RegularExpression"}
 	return &script.Capabilities{
@@ -18,7 +18,7 @@ func anything() *script.Capabilities {
 	}
 }
 
-// ask draws what a release asks of a kind: whatever its capabilities have.
+// ask draws the steps of a release from all capabilities of a kind.
 func (d draw) ask(can *script.Capabilities, rel *traffic.Release) (steps []traffic.Strategy) {
 	if can.Referenced {
 		can = anything()

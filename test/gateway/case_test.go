@@ -21,7 +21,8 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// What a script makes of an object is judged by the schema and the rules of its kind, on a real API server that takes no unknown field.
+// A real API server that refuses unknown fields checks the output of a script against the schema and the rules of its
+// kind.
 func TestTheAPIServerTakesWhatTheScriptsMake(t *testing.T) {
 	t.Parallel()
 	w := world.Shared(t)
@@ -44,7 +45,7 @@ func TestTheAPIServerTakesWhatTheScriptsMake(t *testing.T) {
 	}
 }
 
-// What a release makes beside an Ingress for the cases of its class is judged, too.
+// It also checks the canary Ingresses of a release for the cases of each class.
 func TestTheAPIServerTakesTheCanaryIngressesOfEachClass(t *testing.T) {
 	t.Parallel()
 	w := world.Shared(t)
@@ -84,7 +85,7 @@ func TestTheAPIServerTakesTheCanaryIngressesOfEachClass(t *testing.T) {
 	}
 }
 
-// numbered is an object with a number, if it needs one.
+// numbered gives an object an order, if its class needs one.
 func numbered(object map[string]any) map[string]any {
 	u := &unstructured.Unstructured{Object: object}
 	if annotation, numbers := traffic.NumberNeeded(u); annotation != "" {
@@ -93,7 +94,7 @@ func numbered(object map[string]any) map[string]any {
 	return u.Object
 }
 
-// judge is an API server that is asked about objects of a namespace, or of none where their kind has none.
+// judge is an API server that checks objects of a namespace, or of none if their kind has none.
 type judge struct {
 	client dynamic.Interface
 	kinds  meta.RESTMapper
@@ -117,7 +118,7 @@ func aJudge(t *testing.T, config *rest.Config, ns string) judge {
 	return judge{client, restmapper.NewDiscoveryRESTMapper(groups), ns}
 }
 
-// try has the API server judge an object, and keeps nothing of it.
+// try lets the API server check an object without storing it.
 func (j judge) try(ctx context.Context, object map[string]any) error {
 	text, err := yaml.Marshal(object)
 	if err != nil {

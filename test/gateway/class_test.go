@@ -9,7 +9,8 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// The script of an ApisixRoute writes for APISIX. While another controller serves the class that the route names, nothing of a release is made.
+// The script of an ApisixRoute writes for APISIX. While another controller serves the class that the route names, the
+// executor creates no object of the release.
 func TestAnApisixRouteOfAnotherControllerIsRefused(t *testing.T) {
 	t.Parallel()
 	const class = "of-no-apisix"

@@ -22,8 +22,9 @@ import (
 
 var update = flag.Bool("update", false, "write the lists of refusals anew")
 
-// What the publishers of a kind give as examples, and as cases of their own tests, is shaped and given back; what is refused is listed with
-// the reason, and is at most one in ten of those of a kind that lead to a Service. An object that the API server takes, it takes in any shape.
+// The publishers of a kind have examples, and cases in their own tests. The script shapes and restores these objects.
+// Refused objects are listed with the reason, and are at most one in ten of the objects that lead to a Service. If the
+// API server accepts an object, it accepts all its shapes.
 func TestThePublishersExamplesAreShapedAndGivenBack(t *testing.T) {
 	t.Parallel()
 	w := world.Shared(t)
@@ -94,14 +95,14 @@ func TestThePublishersExamplesAreShapedAndGivenBack(t *testing.T) {
 	}
 }
 
-// counted are the objects of a kind that lead to a Service, and those of them that are refused.
+// counted has the number of objects of a kind that lead to a Service, and the number of refused ones among them.
 type counted struct{ led, refused int }
 
 func (c counted) String() string {
 	return fmt.Sprintf("%d lead to a Service, %d are refused", c.led, c.refused)
 }
 
-// often are the kinds of which more than one in ten are refused, and why that is so. docs/gateways.md tells it.
+// often has the kinds with more than one in ten refused, and the reason, which docs/gateways.md explains.
 var often = map[string]string{
 	"TraefikService": "a mirroring or failover has no shares",
 	"ApisixRoute":    "a stream has one backend",
@@ -129,7 +130,8 @@ var (
 	ofAKind  = regexp.MustCompile(`(?m)^kind: (VirtualService|DestinationRule|HTTPRoute|GRPCRoute|TCPRoute|TLSRoute|IngressRoute|TraefikService|ApisixRoute|TrafficRoute|Ingress)\s*$`)
 )
 
-// examples are the different objects of the kinds that have scripts, in the manifests and pages of a directory. Templates are left out.
+// examples returns the distinct objects of kinds with scripts, in the manifests and pages of a directory. It leaves out
+// templates.
 func examples(t *testing.T, dir string) func(yield func(*unstructured.Unstructured) bool) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*"))

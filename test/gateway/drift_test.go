@@ -11,7 +11,7 @@ import (
 
 const podHash = "pod-template-hash"
 
-// What the traffic of a release depends on is mended while it waits at a step, however often it goes.
+// The executor fixes the Services of a release that waits at a step, after every change by others.
 func TestTheServicesOfAReleaseAreMendedWhileItWaits(t *testing.T) {
 	t.Parallel()
 	s := aShop(t, "HTTPRoute", oneRule, byWeight, "gateway: {httpRouteName: web}")

@@ -10,7 +10,8 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// A GitOps tool that writes the Ingress every second, in whatever way, meets nobody: the release makes an Ingress of its own.
+// A GitOps tool that writes the Ingress every second, in any way, causes no conflict: the release creates its own
+// Ingress.
 func TestAGitOpsActorOnAnIngressIsNotMet(t *testing.T) {
 	t.Parallel()
 	for name, way := range world.Ways() {
@@ -34,7 +35,8 @@ func TestAGitOpsActorOnAnIngressIsNotMet(t *testing.T) {
 	}
 }
 
-// One that writes the rules of an HTTPRoute is not fought: the release is held with who it is, and goes on when it lets the rules alone.
+// The executor does not fight a GitOps tool that writes the rules of an HTTPRoute. The release stalls and names the
+// tool. It goes on when the tool leaves the rules alone.
 func TestAGitOpsActorOnAnHTTPRouteIsToldAndNotFought(t *testing.T) {
 	t.Parallel()
 	for name, way := range world.Ways() {
@@ -66,7 +68,7 @@ func TestAGitOpsActorOnAnHTTPRouteIsToldAndNotFought(t *testing.T) {
 	}
 }
 
-// actor writes the object again and again as its owner has it in a repository.
+// actor writes the owner's manifest of the object repeatedly.
 func (s *shop) actor(way world.Way, apiVersion, kind string) *world.Actor {
 	s.Helper()
 	text, err := yaml.Marshal(map[string]any{

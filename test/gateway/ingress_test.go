@@ -40,7 +40,7 @@ spec:
       trafficRoutings: [{service: web, gracePeriodSeconds: 0, ingress: {name: web, classType: CLASS}}]
 `
 
-// ingressRules have what a rule of an Ingress may have: no paths at all, other Services, a backend that is no Service.
+// ingressRules have all variants of a rule of an Ingress: no paths, other Services, a backend other than a Service.
 const ingressRules = `[{host: empty.example.com}, {host: web.example.com, http: {paths: [
     {path: /, pathType: Prefix, backend: {service: {name: web, port: {name: http}}}},
     {path: /api, pathType: Exact, backend: {service: {name: api, port: {number: 80}}}},
@@ -51,7 +51,7 @@ func anIngressShop(t *testing.T, class, annotations, rules, steps string) *shop 
 	return aShopOf(t, "Ingress", strings.NewReplacer("ANNOTATIONS", annotations, "RULES", rules, "STEPS", steps, "CLASS", class).Replace(ingressApp))
 }
 
-// canaryAnnotations checks the annotations of a canary Ingress that are not ours.
+// canaryAnnotations checks the annotations of a canary Ingress. It leaves out the annotations of Sluice.
 func (s *shop) canaryAnnotations(name string, want map[string]string) {
 	s.Helper()
 	u := s.w.Get(s.T, s.ns, "ingress", name)
@@ -74,8 +74,9 @@ func (s *shop) noIngress(name string) {
 	s.w.AwaitObject(s.T, s.ns, "ingress", name, "to be gone", func(u *unstructured.Unstructured) bool { return u == nil })
 }
 
-// The Ingress itself is never written. The canary Ingress has its paths to the Service, and nothing by which a GitOps tool would
-// take it for its own. What its controller adds stays; what somebody takes away comes back.
+// The executor never writes the Ingress itself. The canary Ingress has its paths to the Service, and no mark that would
+// make a GitOps tool claim it. The additions of its controller stay. The executor restores the fields that a user
+// removes.
 func TestAnIngressIsRoutedByACanaryIngress(t *testing.T) {
 	t.Parallel()
 	const steps = `[{replicas: 50%, traffic: 20%}, {replicas: 50%, matches: [{headers: [{name: user, value: "^b", type: RegularExpression}]}]}, {replicas: 50%, traffic: 30%, matches: [{headers: [{name: user, value: beta}]}]}]`
@@ -122,8 +123,8 @@ func TestAnIngressIsRoutedByACanaryIngress(t *testing.T) {
 	}
 }
 
-// A controller that does not read what the script writes would take the canary Ingress for a further one of the host: nothing of the release
-// is made. What the class says later counts.
+// A controller that does not read the annotations of the script would treat the canary Ingress as another one of the
+// host. So the executor creates no object of the release. A later change of the class counts.
 func TestAnIngressOfAnotherControllerIsRefused(t *testing.T) {
 	t.Parallel()
 	const class = "of-another-controller"
@@ -154,7 +155,7 @@ func TestAnIngressOfAnotherControllerIsRefused(t *testing.T) {
 	s.w.Do(t, "delete", "ingressclass", class)
 }
 
-// An Ingress of that name may be somebody else's: it stays as it is.
+// An Ingress of that name may belong to another user: it stays as it is.
 func TestACanaryIngressTakesNobodysName(t *testing.T) {
 	t.Parallel()
 	s := anIngressShop(t, "nginx", "", ingressRules, byWeight)
@@ -172,7 +173,7 @@ func TestACanaryIngressTakesNobodysName(t *testing.T) {
 	}
 }
 
-// What an Ingress cannot do is said before anything of the release exists.
+// The executor reports a step that an Ingress cannot express before any object of the release exists.
 func TestAStepThatAnIngressCannotExpressChangesNothing(t *testing.T) {
 	t.Parallel()
 	const header = `[{replicas: 50%, matches: [{headers: [{name: user, value: beta}, {name: stage, value: one}]}]}]`
@@ -200,8 +201,8 @@ func TestAStepThatAnIngressCannotExpressChangesNothing(t *testing.T) {
 
 const albOrder = "alb.ingress.kubernetes.io/order"
 
-// Twenty releases begin at once, by three executors: their canary Ingresses and those of users have different orders, each canary comes before
-// its own, and in the end nobody holds one.
+// Twenty releases begin at the same time, with three executors. Canary Ingresses and Ingresses of users get different
+// orders, and each canary comes before its own Ingress. In the end no release holds an order.
 func TestOrdersOfALoadBalancerAreUnique(t *testing.T) {
 	t.Parallel()
 	w := world.ForTest(t, world.Options{})

@@ -15,7 +15,8 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// tormented is a world whose executors, with no rights but their own, are killed and frozen until calm is called.
+// tormented returns a world whose executors are killed and frozen until calm is called. They have only their own
+// rights.
 func tormented(t *testing.T, o world.Options) (w *world.World, calm func() world.Torment) {
 	t.Helper()
 	w = world.Bare(t, o)
@@ -27,8 +28,8 @@ func tormented(t *testing.T, o world.Options) (w *world.World, calm func() world
 	return w, p.BeginTorment(t, 350*time.Millisecond)
 }
 
-// Executors with no rights but their own are killed and frozen while releases make Ingresses and take them back, some of them because they are
-// stopped: each ends, and nothing is left of what was made, numbers included.
+// Executors with only their own rights are killed and frozen while releases create Ingresses and delete them. Some
+// releases are aborted. Each release ends, and no created object and no order is left.
 func TestExecutorsKilledWhileTheyMakeIngressesLeaveNothing(t *testing.T) {
 	t.Parallel()
 	w, calm := tormented(t, world.Options{})

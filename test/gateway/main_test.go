@@ -1,4 +1,4 @@
-// Package gateway plays releases through gateway kinds whose definitions are their publishers' own.
+// Package gateway plays releases through gateway kinds with the definitions of their publishers.
 package gateway
 
 import (

@@ -16,13 +16,13 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// mesh is an object that belongs to no namespace, and releases of two namespaces through it.
+// mesh is an object without a namespace, and releases of two namespaces through it.
 type mesh struct {
 	*testing.T
 	w      *world.World
 	name   string
 	before string // its spec
-	// one and two are not released yet.
+	// one and two have not begun a release.
 	one, two *shop
 }
 
@@ -51,7 +51,7 @@ func aMesh(t *testing.T, w *world.World) *mesh {
 	return aMeshFor(t, w, one)
 }
 
-// aMeshFor is for a namespace that is there, and for another one.
+// aMeshFor returns a mesh for an existing namespace and for a new one.
 func aMeshFor(t *testing.T, w *world.World, one string) *mesh {
 	t.Helper()
 	two := one + "-2"
@@ -63,7 +63,7 @@ func aMeshFor(t *testing.T, w *world.World, one string) *mesh {
 	return m
 }
 
-// shop applies what is released in a namespace.
+// shop applies the application in a namespace.
 func (m *mesh) shop(ns string) *shop {
 	m.Helper()
 	s := &shop{T: m.T, w: m.w, ns: ns, kind: "trafficroute"}
@@ -77,7 +77,7 @@ func (m *mesh) manifests() string {
 	return strings.NewReplacer(gatewayAPI+"---\n", "", "STEPS", byWeight, "ROUTE", route).Replace(app)
 }
 
-// allow is its owner's word.
+// allow sets the owner's permission for the namespaces of these shops.
 func (m *mesh) allow(shops ...*shop) {
 	m.Helper()
 	change := api.AnnotationAllowNamespaces + "-"
@@ -91,7 +91,7 @@ func (m *mesh) allow(shops ...*shop) {
 	m.w.Do(m.T, "annotate", "--overwrite", "trafficroute", m.name, change)
 }
 
-// begin has both releases wait at the first step, the first one first.
+// begin brings both releases to the first step, the first one first.
 func (m *mesh) begin(first, second *shop, image string) {
 	m.Helper()
 	m.allow(first, second)
@@ -116,7 +116,7 @@ func (m *mesh) text(of *unstructured.Unstructured) string {
 	return string(text)
 }
 
-// wantShares checks what the canaries of both get; 0 is for one that the route does not lead to.
+// wantShares checks the shares of both canaries. 0 means that the route does not lead to the canary.
 func (m *mesh) wantShares(one, two int) {
 	m.Helper()
 	if got := m.shares(m.spec()); got != [2]int{one, two} {
@@ -136,7 +136,7 @@ func (m *mesh) shares(spec string) (shares [2]int) {
 	return shares
 }
 
-// wantGivenBack checks that the object is its owner's.
+// wantGivenBack checks that the object is as its owner wrote it.
 func (m *mesh) wantGivenBack() {
 	m.Helper()
 	if diff := cmp.Diff(m.before, m.spec()); diff != "" {
@@ -150,7 +150,7 @@ func (m *mesh) wantGivenBack() {
 	}
 }
 
-// both are the shops, the given one first.
+// both returns the shops, the given one first.
 func (m *mesh) both(second bool) (first, then *shop) {
 	if second {
 		return m.two, m.one
@@ -168,7 +168,7 @@ func inBothOrders(t *testing.T, test func(t *testing.T, second bool)) {
 	}
 }
 
-// Releases of two namespaces shape one object that belongs to none, as soon as its owner lets them.
+// Releases of two namespaces shape one object without a namespace, as soon as its owner permits it.
 func TestReleasesOfTwoNamespacesShareAnObjectOfTheMesh(t *testing.T) {
 	t.Parallel()
 	m := aMesh(t, world.Shared(t))
@@ -202,8 +202,9 @@ func TestReleasesOfTwoNamespacesShareAnObjectOfTheMesh(t *testing.T) {
 	}
 }
 
-// An owner who takes the word back holds releases where they are: the share stays as it is, whatever is approved. The other release goes
-// on. The word given again, it goes on; taken back for good, all of it is given back by whichever way a release may end.
+// An owner withdraws the permission, which stalls the release where it is: its share stays, even if a user approves.
+// The other release goes on. With the permission again, the first one goes on. After a final withdrawal, every end of a
+// release restores its part.
 func TestAWordThatIsTakenBackHoldsAReleaseWhereItIs(t *testing.T) {
 	t.Parallel()
 	inBothOrders(t, func(t *testing.T, second bool) {
@@ -250,7 +251,7 @@ func TestAWordThatIsTakenBackHoldsAReleaseWhereItIs(t *testing.T) {
 		})
 		shares(0, 60)
 		refused.release("web:1")
-		refused.await(world.HeldFor(rollout.ReasonRouteNotAllowed)) // at rest, what would hold the next one
+		refused.await(world.HeldFor(rollout.ReasonRouteNotAllowed)) // an idle Rollout shows what would stall its next release
 		if second {
 			m.w.Do(t, "-n", other.ns, "delete", "rollout", "web", "--timeout=600s")
 		} else {
@@ -261,15 +262,15 @@ func TestAWordThatIsTakenBackHoldsAReleaseWhereItIs(t *testing.T) {
 	})
 }
 
-// abort is what sluice abort writes.
+// abort writes the same as sluice abort.
 func (s *shop) abort() {
 	s.Helper()
 	r := s.await(func(*api.Rollout) bool { return true })
 	s.patch("rollout", fmt.Sprintf(`{"status":{"command":{"action":"Abort","epoch":%d,"actor":"admin"}}}`, r.Status.Sluice.Epoch), "status")
 }
 
-// An original that is too large for the annotations is kept in the namespace of Sluice, once for all releases, for as long as any is on the
-// object. Whoever deletes it is told, and what is routed stays.
+// An original that is too large for the annotations is kept in the namespace of Sluice, once for all releases, as long
+// as any release is on the object. If a user deletes it, the status reports that, and the routing stays.
 func TestALargeObjectOfTheMeshIsGivenBack(t *testing.T) {
 	t.Parallel()
 	inBothOrders(t, func(t *testing.T, second bool) {
@@ -301,7 +302,7 @@ func TestALargeObjectOfTheMeshIsGivenBack(t *testing.T) {
 			return strings.Contains(r.Status.Message, "is gone; apply your own version of it")
 		})
 		m.wantShares(20, 20)
-		own := strings.Replace(m.before, `"conf":{`, `"conf":{"split":null,`, 1) // a patch keeps what it does not name
+		own := strings.Replace(m.before, `"conf":{`, `"conf":{"split":null,`, 1) // a patch keeps the fields that it does not name
 		if err := m.w.Patch(t, "", "trafficroute", m.name, `{"spec":`+own+`}`); err != nil {
 			t.Fatal(err)
 		}
@@ -337,7 +338,7 @@ func (m *mesh) uid() string {
 	return string(m.w.Get(m.T, "", "trafficroute", m.name).GetUID())
 }
 
-// wantStored checks how many originals of the object are kept apart.
+// wantStored checks the number of originals of the object in ControllerRevisions.
 func (m *mesh) wantStored(want int) {
 	m.Helper()
 	stored := strings.Fields(m.w.Do(m.T, "get", "controllerrevisions", "-A", "-l", api.LabelOriginalOf+"="+m.uid(), "-o", "jsonpath={.items[*].metadata.namespace}"))

@@ -21,14 +21,15 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// witness is one client's view of some kinds: a line for each change that matters, and when it was told.
+// witness is one client's view of some kinds: a line for each relevant change, and the time at which it was reported.
 type witness struct {
 	mu    sync.Mutex
 	lines []string
 	at    map[string]time.Time
 }
 
-// watching has a witness look at kinds of a namespace until the test ends. told says what matters of an event, "" for nothing.
+// watching has a witness watch kinds of a namespace until the test ends. told returns the line of an event, "" for an
+// irrelevant one.
 func (s *shop) watching(told func(watch.Event, *unstructured.Unstructured) string, kinds ...string) *witness {
 	s.Helper()
 	seen := &witness{at: map[string]time.Time{}}
@@ -64,7 +65,7 @@ func (w *witness) note(line string) {
 	}
 }
 
-// apart is the time between two lines.
+// apart returns the time between two lines.
 func (w *witness) apart(first, second string) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -73,12 +74,13 @@ func (w *witness) apart(first, second string) time.Duration {
 
 const betaOnly = `matches: [{headers: [{name: user, value: beta}]}]`
 
-// naming is a release in which the executor makes an object that a gateway must know before the route leads to the canary.
+// naming is a release in which the executor creates an object that a gateway must know before the route leads to the
+// canary.
 type naming struct {
 	version, kind, spec string // of the gateway object
 	steps               string
 	policy              string // manifest of a policy of the stable Service
-	made, want          string // the kind that is made, and what is made in the first step
+	made, want          string // the kind of the created object, and its spec in the first step
 }
 
 const twoShares = "[{replicas: 50%, traffic: 20%}, {replicas: 50%, traffic: 60%}]"
@@ -103,7 +105,7 @@ var namings = map[string]naming{
 		want: `{"targetRefs":[{"group":"","kind":"Service","name":"web-canary"}],"validation":{"hostname":"a","wellKnownCACertificates":"System"}}`},
 }
 
-// manifests are those of the application, whose gateway has that grace period.
+// manifests returns the manifests of the application, whose gateway has a grace period.
 func (n naming) manifests(grace string) string {
 	own := "apiVersion: " + n.version + "\nkind: " + n.kind + "\nmetadata: {name: web, annotations: {note: of its owner}}\nspec: " + n.spec + "\n"
 	if n.policy != "" {
@@ -113,7 +115,8 @@ func (n naming) manifests(grace string) string {
 		"ROUTE", "customNetworkRefs: [{apiVersion: "+n.version+", kind: "+n.kind+", name: web}]").Replace(app)
 }
 
-// needs is the name of the object that the gateway object needs as it is: one that it names, or the copy of a policy if it leads to the canary; "" for none.
+// needs returns the name of the object that the gateway object needs in its current state, "" for none. That is an
+// object that it names, or the copy of a policy if it leads to the canary.
 func (n naming) needs(route *unstructured.Unstructured) string {
 	text, _ := json.Marshal(route.Object["spec"])
 	if n.policy != "" {
@@ -139,8 +142,8 @@ func (s *shop) made(kind string) []unstructured.Unstructured {
 	return list.Items
 }
 
-// A client sees what is named a second before what names it, and that what is named goes a second after it is named no more. What its owner
-// changes meanwhile stays, and whoever takes the named object away gets it back.
+// A client sees the named object a second before the gateway object names it. It sees its deletion a second after the
+// name has gone. The owner's changes meanwhile stay, and the executor creates a deleted named object again.
 func TestAGatewayHearsOfWhatIsNamedBeforeItIsNamed(t *testing.T) {
 	t.Parallel()
 	for name, c := range namings {
@@ -197,7 +200,7 @@ func TestAGatewayHearsOfWhatIsNamedBeforeItIsNamed(t *testing.T) {
 				if lines != "made, named, restored, gone" {
 					t.Fatalf("it was told: %s", lines)
 				}
-				const grace = 950 * time.Millisecond // what is told takes its time
+				const grace = 950 * time.Millisecond // a report takes its time
 				for _, pair := range [][2]string{{"made", "named"}, {"restored", "gone"}} {
 					if apart := seen.apart(pair[0], pair[1]); apart < grace {
 						t.Errorf("%s came %s after %s", pair[1], apart, pair[0])
@@ -215,7 +218,7 @@ func uniq(a, b string) []string {
 	return []string{a, b}
 }
 
-// Whoever takes away what is named, or its share, gets it back, and the route is not written for that.
+// The executor restores a named object, or its share, that a user removes. It does not write the route for that.
 func TestWhatIsNamedComesBack(t *testing.T) {
 	t.Parallel()
 	c := namings["an IngressRoute copies requests"]
@@ -242,8 +245,8 @@ func TestWhatIsNamedComesBack(t *testing.T) {
 	s.wantRestored(nil)
 }
 
-// Executors with no rights but their own are killed and frozen while routes name what is made for them: no route ever names what is not there,
-// and nothing is left in the end.
+// Executors with only their own rights are killed and frozen while routes name created objects. No route ever names a
+// missing object, and no object is left in the end.
 func TestExecutorsKilledWhileRoutesNameWhatIsMade(t *testing.T) {
 	t.Parallel()
 	w, calm := tormented(t, world.Options{CRDs: []string{"traefik", "gateway-api"}})
@@ -301,7 +304,7 @@ func TestExecutorsKilledWhileRoutesNameWhatIsMade(t *testing.T) {
 	}
 }
 
-// A step that Traefik cannot express holds the release before anything of it exists.
+// A step that Traefik cannot express stalls the release before any of its objects exists.
 func TestAStepThatTraefikCannotExpressChangesNothing(t *testing.T) {
 	t.Parallel()
 	c := namings["an IngressRoute copies requests"]

@@ -10,7 +10,8 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// A release through a kind of a gateway's own: by weight, then by a header, and back to what its owner wants, with the owner's edit.
+// A release through a gateway's own kind: by weight, then by a header, and back to the owner's spec with the owner's
+// edit.
 func TestAGatewaysOwnKindIsShapedAndGivenBack(t *testing.T) {
 	t.Parallel()
 	const beta = `matches: [{headers: [{name: user, value: beta}]}]`

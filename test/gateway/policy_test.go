@@ -12,7 +12,7 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// tlsShop is a shop whose application speaks TLS, as its DestinationRule tells callers.
+// tlsShop returns a shop whose application speaks TLS, as its DestinationRule tells callers.
 func tlsShop(t *testing.T, further string) *shop {
 	t.Helper()
 	of := namings["a VirtualService and a DestinationRule"]
@@ -68,7 +68,7 @@ func TestAReleaseWhoseCanaryWouldBeSpokenToInPlainTextIsHeld(t *testing.T) {
 	}
 }
 
-// The status tells of a policy that the release does not copy, and the release goes on.
+// The status reports a policy that the release does not copy, and the release goes on.
 func TestAPolicyThatDoesNotCoverTheCanaryIsTold(t *testing.T) {
 	t.Parallel()
 	const policy = "---\napiVersion: security.istio.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: callers}\nspec: {targetRefs: [{group: \"\", kind: Service, name: web}]}\n"

@@ -20,7 +20,7 @@ spec:
   endpointPickerRef: {name: picker, port: {number: 9002}}
 `
 
-// A route that led to a pool which is not there would fail every request of the canary's.
+// A route to a missing pool would fail every request for the canary.
 func TestARouteToAnInferencePoolWaitsForThePoolOfTheCanary(t *testing.T) {
 	t.Parallel()
 	poolOf := func(name, track string) string {

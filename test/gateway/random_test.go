@@ -24,9 +24,10 @@ var (
 	seed  = flag.Uint64("gateway.seed", 1, "what they are drawn by")
 )
 
-// Objects that are drawn from the definition of a kind, as far as the API server takes them: any step makes of them what it takes as well,
-// or is refused for a reason of the step or the object, never of the script; what is made beside them it takes, too; and what comes back is what
-// was there. The steps ask for whatever the kind can do.
+// The test draws objects from the definition of a kind and keeps those that the API server accepts. The API server also
+// accepts the shape of each step and the additional objects, and the restored object is equal to the original. Or a
+// step is refused for a reason of the step or the object, never of the script. The steps use all capabilities of the
+// kind.
 func TestRandomObjectsAreShapedAndGivenBack(t *testing.T) {
 	t.Parallel()
 	w := world.Shared(t)
@@ -96,7 +97,7 @@ func text(t *testing.T, u *unstructured.Unstructured) string {
 	return string(body)
 }
 
-// told are steps as people read them.
+// told returns steps in readable form.
 func told(t *testing.T, steps []traffic.Strategy) string {
 	t.Helper()
 	body, err := json.Marshal(steps)
@@ -106,13 +107,13 @@ func told(t *testing.T, steps []traffic.Strategy) string {
 	return string(body)
 }
 
-// schema is the definition of a kind, as its CustomResourceDefinition has it.
+// schema is the definition of a kind from its CustomResourceDefinition.
 type schema struct {
 	version, kind string
 	spec          map[string]any
 }
 
-// trafficRoute is what Kuma's documentation has in a TrafficRoute, whose definition takes anything.
+// trafficRoute is the schema of a TrafficRoute from Kuma's documentation, because its definition accepts anything.
 const trafficRoute = `
 type: object
 required: [sources, destinations, conf]
@@ -159,7 +160,7 @@ properties:
                     remove: {type: array, items: {type: object, required: [name], properties: {name: {type: string}}}}
 `
 
-// schemas are those of the kinds with scripts.
+// schemas returns the definitions of the kinds with scripts.
 func schemas(t *testing.T) map[string]schema {
 	t.Helper()
 	found := map[string]schema{}
@@ -219,7 +220,7 @@ func (d draw) chance(percent int) bool { return d.IntN(100) < percent }
 
 func one[T any](d draw, of ...T) T { return of[d.IntN(len(of))] }
 
-// toBackends are the fields by which the kinds reach their backends: most objects that are drawn should.
+// toBackends are the fields that lead the kinds to their backends. Most drawn objects should have them.
 var toBackends = []string{"rules", "backendRefs", "http", "tcp", "route", "routes", "services", "weighted", "backends", "destination", "split", "weight", "port", "serviceName", "servicePort"}
 
 func (d draw) value(field string, s map[string]any, depth int) any {
@@ -278,7 +279,7 @@ func (d draw) object(s map[string]any, depth int) any {
 	return out
 }
 
-// union leaves of an object with a type the one field that is named after it, as the Gateway API has it.
+// union keeps, of an object with a type, only the field named after the type, as the Gateway API wants it.
 func (d draw) union(out, properties map[string]any, depth int) {
 	said, _ := out["type"].(string)
 	of, _ := properties["type"].(map[string]any)
@@ -314,7 +315,7 @@ func (d draw) required(s map[string]any) []string {
 	return fields
 }
 
-// alternatives are the fields of an object that exclude each other, but for one.
+// alternatives selects one of the fields of an object that exclude each other, and returns the others.
 func (d draw) alternatives(s map[string]any) map[string]bool {
 	var exclusive []string
 	oneOf, _ := s["oneOf"].([]any)

@@ -8,7 +8,8 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// A rule may have its plugins in an ApisixPluginConfig. The executor reads it and follows its edits before and during a release.
+// A rule may have its plugins in an ApisixPluginConfig. The executor reads it and follows its edits before and during a
+// release.
 func TestThePluginsOfAnApisixPluginConfigCount(t *testing.T) {
 	t.Parallel()
 	const manifests = `---
@@ -53,8 +54,8 @@ spec: {plugins: [{name: traffic-split, enable: true, config: {rules: [{weighted_
 	s.wantRestored(nil)
 }
 
-// A gateway object may lead to the Service itself and by a second object, on which the release does not route. The executor reads that one, and follows its edits
-// before and during a release.
+// A gateway object may lead to the Service itself and by a second object, on which the release does not route. The
+// executor reads the second object, and follows its edits before and during a release.
 func TestASecondWayToTheServiceIsRefused(t *testing.T) {
 	t.Parallel()
 	for kind, c := range map[string]struct{ second, manifests, edit, says string }{

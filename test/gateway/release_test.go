@@ -23,7 +23,7 @@ spec:
   rules: RULES
 `
 
-// pods are what every release here is about.
+// pods has the workload of every release here.
 const pods = `
 apiVersion: v1
 kind: Service
@@ -66,13 +66,13 @@ type shop struct {
 func aShop(t *testing.T, kind, rules, steps, route string) *shop {
 	t.Helper()
 	hosts := ""
-	if kind == "TLSRoute" { // which routes by nothing else
+	if kind == "TLSRoute" { // a TLSRoute routes by host names only
 		hosts = "\n  hostnames: [web.example.com]"
 	}
 	return aShopOf(t, kind, strings.NewReplacer("HOSTS", hosts, "KIND", kind, "RULES", rules, "STEPS", steps, "ROUTE", route).Replace(app))
 }
 
-// aShopOf is a release through an object that stands in the manifests.
+// aShopOf returns a release through an object in the manifests.
 func aShopOf(t *testing.T, kind, manifests string) *shop {
 	t.Helper()
 	w := world.Shared(t)
@@ -120,7 +120,7 @@ func (s *shop) patch(kind, body string, subresource ...string) {
 	}
 }
 
-// wantRules checks where the rules of the route lead: name, weight and number of matches of each.
+// wantRules checks the destinations of the route's rules: name, weight and number of matches of each.
 func (s *shop) wantRules(want ...string) {
 	s.Helper()
 	var got []string
@@ -141,7 +141,7 @@ func (s *shop) wantRules(want ...string) {
 	}
 }
 
-// headersOf are the headers that the matches of a rule ask for.
+// headersOf returns the headers in the matches of a rule.
 func headersOf(rule map[string]any) []string {
 	headers := []string{}
 	matches, _ := rule["matches"].([]any)
@@ -156,7 +156,7 @@ func headersOf(rule map[string]any) []string {
 	return headers
 }
 
-// wantRestored checks that the route is what its owner wants, and nothing more.
+// wantRestored checks that the route has exactly its owner's spec.
 func (s *shop) wantRestored(edited func(*unstructured.Unstructured)) {
 	s.Helper()
 	want := s.before.DeepCopy()
@@ -175,7 +175,7 @@ func (s *shop) wantRestored(edited func(*unstructured.Unstructured)) {
 	}
 }
 
-// noteChanged is the owner's edit of an object during its release.
+// noteChanged makes the owner's edit of an object during its release.
 func noteChanged(u *unstructured.Unstructured) {
 	annotations := u.GetAnnotations()
 	annotations["note"] = "changed meanwhile"
@@ -211,8 +211,8 @@ func TestARouteOfTheGatewayAPIIsShapedAndGivenBack(t *testing.T) {
 	}
 }
 
-// A route that redirects has no backends; a match of a path and a header has both; a step with weights leaves nothing of the matches of the
-// one before; what comes back is the owner's weight.
+// A route that redirects has no backends. A match of a path and a header keeps both. A step with weights removes all
+// matches of the step before. The restored weight is the owner's.
 func TestAnHTTPRouteIsRoutedByHeadersAndGivenBackAsItWas(t *testing.T) {
 	t.Parallel()
 	const rules = `[{matches: [{path: {value: /shop}}], backendRefs: [{name: web, port: 80, weight: 5}]},
@@ -234,7 +234,7 @@ func TestAnHTTPRouteIsRoutedByHeadersAndGivenBackAsItWas(t *testing.T) {
 	s.wantRestored(nil)
 }
 
-// Each release shapes the rules of its own Service; who ends first leaves the other as it is.
+// Each release shapes the rules of its own Service. The first one that ends leaves the other unchanged.
 func TestTwoReleasesShareAnHTTPRoute(t *testing.T) {
 	t.Parallel()
 	const rules = `[{matches: [{path: {value: /api}}], backendRefs: [{name: api, port: 80}]}, {backendRefs: [{name: web, port: 80}]}]`
@@ -267,7 +267,7 @@ func TestTwoReleasesShareAnHTTPRoute(t *testing.T) {
 	s.wantRestored(nil)
 }
 
-// A step goes on when every parent has taken the generation that was written, and not before.
+// A step goes on when every parent has accepted the written generation, and not before.
 func TestAStepWaitsForTheGatewayToAcceptItsRoute(t *testing.T) {
 	t.Parallel()
 	s := aShop(t, "HTTPRoute", oneRule, byWeight, "gateway: {httpRouteName: web}")
@@ -290,7 +290,8 @@ func TestAStepWaitsForTheGatewayToAcceptItsRoute(t *testing.T) {
 	s.await(world.PausedAt(1))
 }
 
-// A step that the kind cannot express holds the release before anything of it exists, and says which step, which kind and what to do.
+// A step that the kind cannot express stalls the release before any of its objects exists. The status names the step,
+// the kind and the remedy.
 func TestAStepThatAKindCannotExpressChangesNothing(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ kind, steps, strategy, says string }{
@@ -321,7 +322,8 @@ func TestAStepThatAKindCannotExpressChangesNothing(t *testing.T) {
 	}
 }
 
-// A Gateway of another kind of routes would carry nothing out. What its listeners say later counts, and so does a parent of another kind.
+// A Gateway of another kind of routes would not carry out any routing. A later change of its listeners counts, and so
+// does a parent of another kind.
 func TestARouteOfAKindThatItsGatewayDoesNotServeIsRefused(t *testing.T) {
 	t.Parallel()
 	for mended, mend := range map[string]func(s *shop, serves func(kind string)){
@@ -361,7 +363,7 @@ func refusedUntil(t *testing.T, mend func(s *shop, serves func(kind string))) {
 	s.await(world.PausedAt(1))
 }
 
-// gateway is a Gateway with one listener, and its class, which is named as the namespace.
+// gateway returns a Gateway with one listener, and its class, whose name is the namespace's.
 func (s *shop) gateway(protocol string) string {
 	return fmt.Sprintf(`
 apiVersion: gateway.networking.k8s.io/v1
@@ -376,8 +378,9 @@ spec: {gatewayClassName: %[1]s, listeners: [{name: web, port: 80, protocol: %[2]
 `, s.ns, protocol)
 }
 
-// A gateway may take a route with a filter that it cannot carry out, and then refuse its requests: what its class does not support is refused
-// before anything of the release exists. What the class says later counts.
+// A gateway may accept a route with a filter that it cannot carry out, and then refuse its requests. So the executor
+// refuses a filter that the class does not support, before any object of the release exists. A later change of the
+// class counts.
 func TestAMirrorNeedsAGatewayThatCanCopyRequests(t *testing.T) {
 	t.Parallel()
 	s := aShop(t, "HTTPRoute", oneRule, `[{replicas: 50%, mirror: {traffic: 10%}}, {replicas: 50%, traffic: 20%}]`, "gateway: {httpRouteName: web}")

@@ -20,7 +20,7 @@ import (
 	"sluice.dev/sluice/pkg/traffic"
 )
 
-// namespaceOf is where the Services of an object are. One that has none names them with theirs.
+// namespaceOf returns the namespace of an object's Services. An object without a namespace names it with each Service.
 func namespaceOf(u *unstructured.Unstructured) string {
 	if u.GetKind() == "TrafficRoute" {
 		text, _ := json.Marshal(u.Object["spec"])
@@ -33,7 +33,7 @@ func namespaceOf(u *unstructured.Unstructured) string {
 
 var inMesh = regexp.MustCompile(`"[a-z0-9-]+_([a-z0-9-]+)_svc_`)
 
-// sourceOf is the built-in script of an object's kind; Ingresses are of class nginx.
+// sourceOf returns the built-in script of an object's kind. Ingresses have the class nginx.
 func sourceOf(u *unstructured.Unstructured) (script.Source, error) {
 	kind := u.GroupVersionKind()
 	if isIngress(u) {
@@ -51,7 +51,7 @@ func known(u *unstructured.Unstructured) bool {
 	return err == nil && u.Object["spec"] != nil
 }
 
-// steps ask for a share of the traffic, and of a kind that has them for headers.
+// steps returns steps with a share of the traffic, and with headers if the kind has them.
 func steps(kind string) []traffic.Strategy {
 	var all []traffic.Strategy
 	for _, text := range []string{"weight: 20", "matches: [{headers: [{name: x-sluice, value: canary}]}]"} {
@@ -67,7 +67,7 @@ func steps(kind string) []traffic.Strategy {
 	return all
 }
 
-// releaseOf is a release of a Service that an object leads to.
+// releaseOf returns a release of a Service that an object leads to.
 func releaseOf(t *testing.T, u *unstructured.Unstructured, service string) traffic.Release {
 	t.Helper()
 	source, err := sourceOf(u)
@@ -75,19 +75,20 @@ func releaseOf(t *testing.T, u *unstructured.Unstructured, service string) traff
 		t.Fatal(err)
 	}
 	rel := traffic.Release{UID: "release", Namespace: namespaceOf(u), Name: "release", Service: service, CanaryService: service + "-canary", Epoch: 1}
-	if source.Capabilities.Referenced { // it tells both versions behind one Service apart
+	if source.Capabilities.Referenced { // it selects both versions behind one Service
 		rel.CanaryService = service
 	}
 	return rel
 }
 
-// outcome is what became of an object: its shapes and what was made beside it, and why one of the steps was refused.
+// outcome is the result for an object: its shapes, the additional objects, and the reason why a step was refused.
 type outcome struct {
 	shaped, made []*unstructured.Unstructured
 	refused      string
 }
 
-// play takes an object through steps of a release, and back. That something else than the object comes back is an error.
+// play takes an object through steps of a release, and back. If the restored object differs from the original, the test
+// fails.
 func play(t *testing.T, original *unstructured.Unstructured, rel traffic.Release, steps []traffic.Strategy) (out outcome) {
 	t.Helper()
 	source, err := sourceOf(original)
@@ -147,7 +148,7 @@ func play(t *testing.T, original *unstructured.Unstructured, rel traffic.Release
 		t.Fatal(err)
 	}
 	if restored == nil {
-		return out // it was never written
+		return out // the object was never written
 	}
 	if d := diff.Diff(traffic.ContentOf(original), traffic.ContentOf(restored)); d != "" {
 		t.Errorf("%s %s (-before +after):\n%s", original.GetKind(), original.GetName(), d)
@@ -158,13 +159,14 @@ func play(t *testing.T, original *unstructured.Unstructured, rel traffic.Release
 	return out
 }
 
-// because is a refusal without the names that only this object has.
+// because returns a refusal without the names of this object.
 func because(original *unstructured.Unstructured, rel traffic.Release, why string) string {
 	_, why, _ = strings.Cut(why, " cannot carry out step 1: ")
 	return original.GetKind() + ": " + strings.ReplaceAll(why, rel.Service, "S")
 }
 
-// playIngress does the same with an Ingress, which is never written: shaped is what is made beside it, of which nothing is left in the end.
+// playIngress does the same with an Ingress, which the executor never writes. shaped has the created Ingresses. All of
+// them must be gone in the end.
 func playIngress(t *testing.T, original *unstructured.Unstructured, source script.Source, rel traffic.Release, steps []traffic.Strategy) outcome {
 	t.Helper()
 	live := original.DeepCopy()
@@ -195,7 +197,8 @@ func playIngress(t *testing.T, original *unstructured.Unstructured, source scrip
 	return outcome{shaped: shaped}
 }
 
-// servicesOf are the Services of an object's namespace that it sends requests or connections to, by what each kind calls them.
+// servicesOf returns the Services of an object's namespace that receive its requests or connections, by the fields of
+// each kind.
 func servicesOf(u *unstructured.Unstructured) []string {
 	ns := namespaceOf(u)
 	found := map[string]bool{}
@@ -227,7 +230,7 @@ func servicesOf(u *unstructured.Unstructured) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// serviceOf is the Service that a part of an object stands for, by the field that it is in.
+// serviceOf returns the Service that a part of an object names, by its field.
 func serviceOf(field string, part map[string]any, ns string) string {
 	text := func(m map[string]any, key string) string { s, _ := m[key].(string); return s }
 	to, _ := part["destination"].(map[string]any)

@@ -8,8 +8,8 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// One HTTPRoute leads to the workload by two Services, by one of them only in the rule that is named; requests that bear the tag reach the
-// canary by both.
+// One HTTPRoute leads to the workload by two Services. One of them is in a named rule only. Requests with the tag reach
+// the canary by both.
 func TestARolloutRoutesByTwoServicesOfOneHTTPRoute(t *testing.T) {
 	t.Parallel()
 	const rules = `[{name: api, matches: [{path: {value: /api}}], backendRefs: [{name: web, port: 80}]}, {backendRefs: [{name: web, port: 80}]},
