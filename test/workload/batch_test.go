@@ -11,7 +11,7 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// inBatches asks for rollbacks by the steps, of which the second has half of the pods.
+// inBatches asks for rollbacks by the steps. The second step has half of the pods.
 func inBatches(all objects) {
 	plain(all)
 	hasty(all)
@@ -29,7 +29,7 @@ func batched(t *testing.T, test func(*testing.T, Kind)) {
 	})
 }
 
-// aReturn is a shop whose second version came as far as four of five pods, and that has been told to go back.
+// aReturn returns a shop whose second version had four of five pods when its owner rolled it back.
 func aReturn(t *testing.T, kind Kind) (s *shop, stable map[string]*corev1.Pod) {
 	t.Helper()
 	s = aShop(t, kind, inBatches)
@@ -81,7 +81,7 @@ func TestARollbackInBatches(t *testing.T) {
 	})
 }
 
-// Whatever stops a rollback in batches has all pods go back at once.
+// If a rollback in batches is stopped in any way, all pods go back at once.
 func TestARollbackInBatchesThatIsStopped(t *testing.T) {
 	for sentence, stop := range map[string]func(*shop){
 		"by an abort": func(s *shop) { s.command(api.CommandAbort) },
@@ -127,7 +127,7 @@ func TestARollbackInBatchesWhoseRolloutGoes(t *testing.T) {
 	}
 }
 
-// A version that comes meanwhile is released from step 1, whether it is a third one or the second one again.
+// A version that comes during the rollback is released from step 1, whether it is a third one or the second one again.
 func TestAVersionDuringARollbackInBatches(t *testing.T) {
 	batched(t, func(t *testing.T, kind Kind) {
 		s, _ := aReturn(t, kind)
@@ -148,7 +148,7 @@ func TestAVersionDuringARollbackInBatches(t *testing.T) {
 	})
 }
 
-// A pod that is not ready and of the version that is taken back goes as part of a step, and not before.
+// An unready pod of the version under rollback goes as part of a step, and not before.
 func TestASickVersionGoesBackInBatches(t *testing.T) {
 	batched(t, func(t *testing.T, kind Kind) {
 		s := aShop(t, kind, inBatches)

@@ -15,7 +15,8 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// beside are the new pods of each step of a blue-green release, beside all the stable ones, and what of the traffic goes to them.
+// beside has the number of new pods of each step of a blue-green release, which run in parallel with all the stable
+// ones. shares has their share of the traffic.
 var beside, shares = []int{1, 2, 5}, []int{20, 40, 100}
 
 var (
@@ -23,7 +24,8 @@ var (
 	scaledObjects = schema.GroupVersionResource{Group: "keda.sh", Version: "v1alpha1", Resource: "scaledobjects"}
 )
 
-// blueGreen makes a release of the example a blue-green one; it comes after the options that know canary style only.
+// blueGreen turns a release of the example into a blue-green one. It comes after the options that know canary style
+// only.
 func blueGreen(all objects) {
 	steps(all, func(n int, step map[string]any) {
 		step["traffic"] = fmt.Sprintf("%d%%", shares[n])
@@ -35,14 +37,14 @@ func blueGreen(all objects) {
 	set(all["Rollout"], map[string]any{"blueGreen": canary}, "spec", "strategy")
 }
 
-// cumbersome is an owner of whose fields each would spoil the release if it stayed in force.
+// cumbersome sets fields of an owner that would each spoil the release if they stayed in force.
 func cumbersome(all objects) {
 	set(all["workload"], int64(1), "spec", "minReadySeconds")
 	set(all["workload"], map[string]any{"maxUnavailable": "20%"}, "spec", "scaleStrategy")
 	strategy(map[string]any{"type": "InPlaceIfPossible", "maxUnavailable": int64(2), "maxSurge": int64(1), "inPlaceUpdateStrategy": map[string]any{}})(all)
 }
 
-// aCloneSet makes a shop that is released beside its stable pods, of which none may go until keep says so.
+// aCloneSet returns a shop with a blue-green release. No stable pod may go until keep permits it.
 func aCloneSet(t *testing.T, options ...option) *shop {
 	t.Helper()
 	t.Parallel()
@@ -82,7 +84,7 @@ func (s *shop) besideAt(epoch int64, version, from, step int) {
 	s.runs(map[string]int{image(1): replicas, image(version): beside[step-1]})
 }
 
-// complete approves what is left of a blue-green release, from the pause of a step.
+// complete approves the remaining steps of a blue-green release, from the pause of a step.
 func (s *shop) complete(epoch int64, version, from, pods int) {
 	s.Helper()
 	for n := from; n <= len(beside); n++ {
@@ -148,7 +150,8 @@ func TestACloneSetIsReleasedBesideItsStablePods(t *testing.T) {
 	}
 }
 
-// wantEnding holds what the executor wrote at the end of a release against its tasks, each of which is carried out once, in order.
+// wantEnding compares the executor's writes at the end of a release with its tasks. Each task is carried out once, in
+// order.
 func (s *shop) wantEnding(written func() ([]world.Write, error), want ...string) {
 	s.Helper()
 	writes, err := written()
@@ -165,7 +168,7 @@ func (s *shop) wantEnding(written func() ([]world.Write, error), want ...string)
 	}
 }
 
-// A pod that is lost comes back in its own version, at any step.
+// A lost pod comes back in its own version, at any step.
 func TestPodsThatAreLostBesideOthersComeBack(t *testing.T) {
 	s := aCloneSet(t)
 	s.pods.keep(image(1), replicas-1)
@@ -199,11 +202,11 @@ func TestACloneSetIsRolledBackToThePodsBeside(t *testing.T) {
 	s.runs(map[string]int{image(1): replicas})
 	s.wantKept(stable)
 	s.wantBack(true)
-	// The workload is told to make no more pods, the new ones go, and it is let go.
+	// The executor stops the creation of new pods, the new ones go, and it releases the workload.
 	s.wantEnding(written, "update virtualservices shop", "patch clonesets shop", "patch clonesets shop", "patch services shop", "delete services shop-canary")
 }
 
-// The stable pods follow what their owner wants, by whatever way it is said. New pods never go for it.
+// The stable pods follow their owner's number, by every way of scaling. New pods never go for it.
 func TestACloneSetIsScaledBesideItsStablePods(t *testing.T) {
 	s := aCloneSet(t)
 	s.pods.allow(image(2), none)
@@ -233,7 +236,7 @@ func TestAGitOpsActorChangesNothingBesideStablePods(t *testing.T) {
 			a := s.w.Act(s.T, way, s.client(s.kind.Resource), manifest)
 			for n := range beside {
 				s.besideAt(epoch, 2, max(n, 1), n+1)
-				a.Rounds(s.T, 2) // the first one after a write of ours may take fields over
+				a.Rounds(s.T, 2) // the first one after a write of Sluice may take fields over
 				before := s.get(s.kind.Resource)
 				a.Rounds(s.T, 2)
 				if diff := cmp.Diff(world.Written(before), world.Written(s.get(s.kind.Resource))); diff != "" {
@@ -245,7 +248,7 @@ func TestAGitOpsActorChangesNothingBesideStablePods(t *testing.T) {
 	}
 }
 
-// A newer version is refused while a release is under way, and is released once that was aborted.
+// The API server refuses a newer version during a release. After an abort it is released.
 func TestACloneSetIsAbortedBesideItsStablePods(t *testing.T) {
 	s := aCloneSet(t)
 	stable := s.pods.now()

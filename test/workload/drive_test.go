@@ -14,28 +14,28 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// release gives the workload a version, whose pods of step 1 may run.
+// release sets a version of the workload. The new pods of step 1 may run.
 func (s *shop) release(version int) {
 	s.Helper()
 	s.pods.allow(image(version), counts[0])
 	s.change(version, "null")
 }
 
-// releaseSick is release of a version whose pods are never ready.
+// releaseSick releases a version whose pods are never ready.
 func (s *shop) releaseSick(version int) {
 	s.Helper()
 	s.pods.allow(image(version), counts[0])
 	s.change(version, `"true"`)
 }
 
-// back gives the workload its first version again.
+// back returns the workload to its first version.
 func (s *shop) back() {
 	s.Helper()
 	s.change(1, "null")
 }
 
-// undo does as back does by the patch of `kubectl rollout undo`, which is OpenKruise's as well: the workload's first revision. Of its own kinds
-// OpenKruise sends that as a merge patch.
+// undo returns the workload to its first revision by the patch of `kubectl rollout undo`. OpenKruise sends the same
+// one, as a merge patch for its own kinds.
 func (s *shop) undo() {
 	s.Helper()
 	if s.kind.Resource.Group == "apps" {
@@ -45,7 +45,7 @@ func (s *shop) undo() {
 	s.patch(s.kind.Resource, s.w.Do(s, "-n", s.ns, "get", "controllerrevisions", "-o", "jsonpath={.items[?(@.revision==1)].data}"))
 }
 
-// change gives the workload's template an image, and an annotation of its pods.
+// change sets the image of the workload's template, and an annotation of its pods.
 func (s *shop) change(version int, never string) {
 	s.Helper()
 	s.patch(s.kind.Resource, fmt.Sprintf(`
@@ -86,7 +86,7 @@ func healthyAfter(epoch int64) world.Goal {
 	}
 }
 
-// approve lets a version go beyond a step.
+// approve approves a step of a version.
 func (s *shop) approve(version, step int) {
 	s.Helper()
 	if step < len(counts) {
@@ -107,7 +107,7 @@ func (s *shop) at(epoch int64, version, from, step int) *api.Rollout {
 	return s.await(pausedIn(epoch, step))
 }
 
-// finish approves what is left of a release, from the pause of a step.
+// finish approves the remaining steps of a release, from the pause of a step.
 func (s *shop) finish(epoch int64, version, from int) *api.Rollout {
 	s.Helper()
 	s.at(epoch, version, from, len(counts))
@@ -115,14 +115,14 @@ func (s *shop) finish(epoch int64, version, from int) *api.Rollout {
 	return s.await(healthyAfter(epoch))
 }
 
-// command tells Sluice what to do with the release under way.
+// command writes a command for the release under way.
 func (s *shop) command(action api.CommandAction) {
 	s.Helper()
 	m := s.await(func(r *api.Rollout) bool { return r.Status.Sluice != nil }).Status.Sluice
 	s.patch(api.RolloutResource(), fmt.Sprintf(`status: {command: {action: %s, epoch: %d, pauseSeq: %d, actor: admin}}`, action, m.Epoch, m.PauseSeq), "status")
 }
 
-// scale wants another number of pods.
+// scale sets another number of pods.
 func (s *shop) scale(n int) {
 	s.Helper()
 	if !s.kind.Daemon {
@@ -157,7 +157,8 @@ func (s *shop) deleted() {
 	s.object(api.RolloutResource(), "gone", func(u *unstructured.Unstructured) bool { return u == nil })
 }
 
-// wantBack checks that all objects are as their owner had them but for the template, and bear no mark but those of adoption.
+// wantBack checks that all objects are as their owner had them, except for the template. The marks of adoption are
+// the only marks on them.
 func (s *shop) wantBack(adopted bool) {
 	s.Helper()
 	if diff := cmp.Diff(owned(s.workload, false), owned(s.get(s.kind.Resource), adopted)); diff != "" {
@@ -177,8 +178,8 @@ func (s *shop) wantBack(adopted bool) {
 	}
 }
 
-// owned is what of an object its owner decides, without the template and the number of pods, which tests change. A partition of 0 is
-// none.
+// owned returns the part of an object that its owner decides. It leaves out the template and the number of pods, which
+// tests change. A partition of 0 counts as none.
 func owned(u *unstructured.Unstructured, adopted bool) map[string]any {
 	u = u.DeepCopy()
 	for _, field := range []string{"template", "replicas"} {

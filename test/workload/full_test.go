@@ -10,8 +10,8 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// For each kind of workload the executor holds a step that would replace the only pod. The step goes on with more pods, and the executor holds it again
-// when an autoscaler takes them. The owner may accept the step.
+// For each kind of workload, the executor stalls a step that would replace the only pod. The step goes on with more
+// pods. It stalls again when an autoscaler removes them. The owner may accept the step.
 func TestAStepThatWouldReplaceTheOnlyPodIsHeld(t *testing.T) {
 	each(t, func(t *testing.T, kind Kind) {
 		s := aShop(t, kind, hasty, routed)
@@ -21,7 +21,7 @@ func TestAStepThatWouldReplaceTheOnlyPodIsHeld(t *testing.T) {
 		s.release(2)
 		s.await(world.Gets("0%", heldAt(rollout.StateUpgrade)))
 		s.runs(map[string]int{image(1): 1})
-		if !kind.Daemon { // a DaemonSet makes new pods on nodes that join
+		if !kind.Daemon { // a DaemonSet creates new pods on nodes that join
 			s.scale(replicas)
 			s.await(world.Gets("20%", pausedIn(1, 1)))
 			s.runs(map[string]int{image(1): replicas - 1, image(2): 1})
@@ -41,7 +41,7 @@ func TestAStepThatWouldReplaceTheOnlyPodIsHeld(t *testing.T) {
 	})
 }
 
-// heldAt is the goal that the executor holds a step in this state because it would replace all pods.
+// heldAt is the goal that a step in this state is stalled because it would replace all pods.
 func heldAt(state rollout.State) world.Goal {
 	return func(r *api.Rollout) bool {
 		return world.HeldFor(rollout.ReasonFullStep)(r) && r.Status.Sluice.State == string(state)

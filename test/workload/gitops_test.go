@@ -10,7 +10,8 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// A manifest that knows nothing of the hold takes nothing of it off, in the middle of a step neither, and changes nothing at rest.
+// A manifest without the fields of the hold removes no part of it, also in the middle of a step. It changes nothing at
+// an idle Rollout.
 func TestAGitOpsActorChangesNothing(t *testing.T) {
 	each(t, func(t *testing.T, kind Kind) {
 		for name, way := range world.Ways() {
@@ -21,7 +22,7 @@ func TestAGitOpsActorChangesNothing(t *testing.T) {
 				manifest.SetNamespace(s.ns)
 				calm := func(a *world.Actor, when string) {
 					t.Helper()
-					a.Rounds(s.T, 2) // the first one after a write of ours may take fields over
+					a.Rounds(s.T, 2) // the first one after a write of Sluice may take fields over
 					if when != "at a step" {
 						s.free()
 					}
@@ -58,7 +59,7 @@ func TestAGitOpsActorChangesNothing(t *testing.T) {
 	})
 }
 
-// free waits until nothing holds the workload: a manifest may have written what its template lacks.
+// free waits until the workload is not held: a manifest may have written fields that its template lacks.
 func (s *shop) free() {
 	s.Helper()
 	s.object(s.kind.Resource, "free", func(u *unstructured.Unstructured) bool { return u.GetAnnotations()[api.AnnotationInProgressing] == "" })

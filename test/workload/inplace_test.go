@@ -17,9 +17,10 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// A pod that OpenKruise updates in place bears the label of its new revision, and may be Ready, while its container still runs the old image. It counts
-// when the container runs the new one and serves, and only while its gate is open: that of a slow pod is closed, that of a flapping one opens, closes and opens.
-// The test takes the part of the kubelet that pulls images and probes pods.
+// OpenKruise updates a pod in place: the pod has the label of its new revision, and may be Ready, while its container
+// still runs the old image. The pod counts when the container runs the new image and serves, and only while its gate is
+// open. A slow pod's gate is closed; a flapping pod's gate opens, closes and opens. The test replaces the kubelet,
+// which pulls images and probes pods.
 func TestAPodThatIsUpdatedInPlaceCountsOnceItRunsItsNewImage(t *testing.T) {
 	policies := map[string][]string{
 		"cloneset": {"type"}, "advanced-statefulset": {"rollingUpdate", "podUpdatePolicy"}, "advanced-daemonset": {"rollingUpdate", "rollingUpdateType"},
@@ -77,7 +78,7 @@ func TestAPodThatIsUpdatedInPlaceCountsOnceItRunsItsNewImage(t *testing.T) {
 	})
 }
 
-// upgradingWith is the goal that a step waits for its pods, of which it has all, and counts so many as ready.
+// upgradingWith is the goal that a step has all its pods and waits for them, and counts a number of them as ready.
 func upgradingWith(step, ready int32) world.Goal {
 	return func(r *api.Rollout) bool {
 		c := r.Status.CanaryStatus
@@ -85,7 +86,7 @@ func upgradingWith(step, ready int32) world.Goal {
 	}
 }
 
-// updated reports whether a pod that may be updated in place runs what its labels say.
+// updated reports whether the containers of a pod that may be updated in place match its labels.
 func updated(pod *corev1.Pod) bool {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == workload.ConditionUpdatedInPlace {
@@ -95,7 +96,7 @@ func updated(pod *corev1.Pod) bool {
 	return false
 }
 
-// takeOver has pods wait for the test to say what their containers run: without it kwok does that, and at once.
+// takeOver makes pods wait for the test to report their images. Otherwise kwok would report them at once.
 func (s *shop) takeOver(pods map[string]*corev1.Pod) {
 	s.Helper()
 	for _, pod := range pods {
@@ -103,7 +104,7 @@ func (s *shop) takeOver(pods map[string]*corev1.Pod) {
 	}
 }
 
-// updating is the pod beside another one whose container is told to run the new image, and does not do so yet.
+// updating returns the other pod whose container shall run the new image, and does not do so yet.
 func (s *shop) updating(beside *corev1.Pod) (slow *corev1.Pod) {
 	s.Helper()
 	s.until("a pod whose image is being pulled", func(pods map[string]*corev1.Pod) bool {
@@ -125,7 +126,7 @@ func (s *shop) sees(pod *corev1.Pod, open, serves bool) {
 	})
 }
 
-// serves has a pod run its new image. OpenKruise opens its gate, and then the pod is ready.
+// serves makes a pod run its new image. OpenKruise opens its gate, and then the pod is ready.
 func (s *shop) serves(pod *corev1.Pod) {
 	s.Helper()
 	s.kubelet(pod, pulled(pod), false)
@@ -133,14 +134,14 @@ func (s *shop) serves(pod *corev1.Pod) {
 	s.kubelet(pod, pulled(pod), true)
 }
 
-// falls has a pod that was updated run its old image, unready, with its gate closed.
+// falls makes an updated pod run its old image, unready, with its gate closed.
 func (s *shop) falls(pod *corev1.Pod) {
 	s.Helper()
 	s.kubelet(pod, stale(), false)
 	s.patchPod(pod, fmt.Sprintf(`{"status":{"conditions":[{"type":%q,"status":"False"}]}}`, workload.ConditionUpdatedInPlace), "status")
 }
 
-// wantUpdated checks that so many pods run the new image, by their containers.
+// wantUpdated checks the number of pods whose containers run the new image.
 func (s *shop) wantUpdated(want int) {
 	s.Helper()
 	s.until(fmt.Sprintf("%d pods that run the new image", want), func(pods map[string]*corev1.Pod) bool { return len(of(pods, image(2))) == want })
@@ -151,16 +152,16 @@ func (s *shop) wantUpdated(want int) {
 	}
 }
 
-// container is what the container of a pod runs.
+// container has the image and the identifier that the container of a pod runs.
 type container struct{ image, id string }
 
-// stale is the image from before the release. The container has kwok's identifier of it.
+// stale returns the image from before the release, with kwok's identifier.
 func stale() container { return container{image: image(1)} }
 
-// pulled is the image that a pod asks for.
+// pulled returns the image that a pod asks for.
 func pulled(pod *corev1.Pod) container { return container{imageOf(pod), "pulled/" + imageOf(pod)} }
 
-// kubelet reports what a pod runs, and whether it is ready.
+// kubelet reports the container of a pod, and whether the pod is ready.
 func (s *shop) kubelet(pod *corev1.Pod, runs container, ready bool) {
 	s.Helper()
 	if err := s.tryKubelet(s.Context(), pod, runs, ready); err != nil {
@@ -175,7 +176,7 @@ func (s *shop) tryKubelet(ctx context.Context, pod *corev1.Pod, runs container, 
 		pod.Spec.Containers[0].Name, runs.image, runs.id, ready, is), "status")
 }
 
-// pulls has every container run its new image from now on, until stop is called.
+// pulls makes every container run its new image from now on, until stop is called.
 func (s *shop) pulls() (stop func()) {
 	ctx, cancel := context.WithCancel(s.Context())
 	var running sync.WaitGroup

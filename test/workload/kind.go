@@ -5,21 +5,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Kind is a kind of workload that is no Deployment.
+// Kind is a kind of workload other than Deployment.
 type Kind struct {
-	// Name is that of its example, in examples/workloads.
+	// Name is the name of its example, in examples/workloads.
 	Name     string
 	Resource schema.GroupVersionResource
 	Kind     string
-	// Daemon tells that it has no replicas of its own: it runs a pod on each node that its pods may run on.
+	// Daemon reports that it has no replicas: it runs a pod on each node on which its pods may run.
 	Daemon bool
-	// Ordinals tells that its pods are numbered and go in the order of their numbers, the highest first.
+	// Ordinals reports that its pods have ordinals and go in descending order.
 	Ordinals bool
-	// Partition are the fields of its own partition, under spec.updateStrategy; nil where there is none.
+	// Partition is the path of its own partition, under spec.updateStrategy; nil if it has none.
 	Partition []string
 }
 
-// Kinds are all of them.
+// Kinds returns all kinds.
 func Kinds() []Kind {
 	rolling := []string{"rollingUpdate", "partition"}
 	return []Kind{
@@ -46,7 +46,7 @@ func Kinds() []Kind {
 	}
 }
 
-// Total is how many pods the workload has, of all versions, as its status tells.
+// Total returns the number of pods of all versions in the workload's status.
 func (k Kind) Total(u *unstructured.Unstructured) int64 {
 	if k.Daemon {
 		return number(u, "status", "currentNumberScheduled")
@@ -54,7 +54,7 @@ func (k Kind) Total(u *unstructured.Unstructured) int64 {
 	return number(u, "status", "replicas")
 }
 
-// Ready is how many of them are ready.
+// Ready returns the number of ready pods.
 func (k Kind) Ready(u *unstructured.Unstructured) int64 {
 	if k.Daemon {
 		return number(u, "status", "numberReady")

@@ -13,7 +13,7 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// abreast is how many stories are played at a time unless -parallel says otherwise: they mostly wait.
+// abreast is the number of stories played at a time, unless -parallel sets another. Stories mostly wait.
 const abreast = "12"
 
 func TestMain(m *testing.M) {
@@ -72,7 +72,7 @@ func run(m *testing.M) (code int, err error) {
 	return m.Run(), nil
 }
 
-// each plays a story for every kind of workload, side by side.
+// each plays a story for every kind of workload, in parallel.
 func each(t *testing.T, story func(*testing.T, Kind)) {
 	t.Helper()
 	t.Parallel()

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// routed has a VirtualService send the traffic of each step.
+// routed adds a VirtualService that sends the traffic of each step.
 func routed(all objects) {
 	all["VirtualService"] = &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "networking.istio.io/v1", "kind": "VirtualService", "metadata": map[string]any{"name": name},
@@ -38,7 +38,7 @@ func steps(all objects, change func(int, map[string]any)) {
 	set(all["Rollout"], list, "spec", "strategy", "canary", "steps")
 }
 
-// hasty has traffic taken away without a wait, and pods of an aborted release at once.
+// hasty removes the wait for traffic, and the delay for pods of an aborted release.
 func hasty(all objects) {
 	set(all["Rollout"], int64(0), "spec", "strategy", "canary", "abortScaleDownDelaySeconds")
 	routings, found, _ := unstructured.NestedSlice(all["Rollout"].Object, "spec", "strategy", "canary", "trafficRoutings")

@@ -13,7 +13,7 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// A partition of the owner's own is given back in the end, and keeps the pods that it keeps without Sluice.
+// The executor restores an owner's own partition at the end. The partition keeps the same pods as without Sluice.
 func TestAnOwnersPartitionIsKept(t *testing.T) {
 	each(t, func(t *testing.T, kind Kind) {
 		if kind.Partition == nil {
@@ -28,7 +28,7 @@ func TestAnOwnersPartitionIsKept(t *testing.T) {
 	})
 }
 
-// One that its owner asks for in the middle of a release counts from its end on.
+// A partition that its owner sets during a release counts from its end on.
 func TestAPartitionAskedForDuringARelease(t *testing.T) {
 	each(t, func(t *testing.T, kind Kind) {
 		if kind.Partition == nil {
@@ -50,8 +50,8 @@ func TestAPartitionAskedForDuringARelease(t *testing.T) {
 	})
 }
 
-// Whatever else its owner asks for while a release has the field is what the workload has from the end on, and nothing before: the release
-// goes from step to step as it would have. What then keeps the last pods from coming is his to end.
+// An owner sets a field while a release has it. The workload gets the value at the end of the release, and not before.
+// The release goes through its steps unchanged. If the value then keeps the last pods from coming, the owner ends that.
 func TestWhatAnOwnerAsksForDuringARelease(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -60,7 +60,7 @@ func TestWhatAnOwnerAsksForDuringARelease(t *testing.T) {
 	for sentence, c := range map[string]struct {
 		kind   string
 		patch  string
-		fields []string // of the spec, that have the value in the end
+		fields []string // the path in the spec that has the value in the end
 		value  any
 		ends   func(*shop)
 	}{
@@ -90,7 +90,7 @@ func TestWhatAnOwnerAsksForDuringARelease(t *testing.T) {
 	}
 }
 
-// deletesTheRest is an owner who deletes the pods that are to be replaced, once the workload waits for that.
+// deletesTheRest deletes the remaining old pods as the owner, once the workload waits for that.
 func deletesTheRest(s *shop) {
 	s.Helper()
 	s.object(s.kind.Resource, "given back", func(u *unstructured.Unstructured) bool {
@@ -109,7 +109,7 @@ func deletesTheRest(s *shop) {
 	}
 }
 
-// resumes is an owner who does what the Rollout tells him.
+// resumes follows the message of the Rollout as the owner.
 func resumes(s *shop) {
 	s.Helper()
 	r := s.await(world.HeldFor(rollout.ReasonWorkloadPaused))
@@ -120,7 +120,7 @@ func resumes(s *shop) {
 	s.patch(s.kind.Resource, `spec: {updateStrategy: {paused: false}}`)
 }
 
-// A CloneSet whose new pods stand beside the stable ones has other fields taken over.
+// In blue-green style, the executor takes over other fields of a CloneSet.
 func TestHowLongPodsAreToBeReadyIsAskedForBesideStablePods(t *testing.T) {
 	s := aCloneSet(t)
 	set(s.workload, int64(2), "spec", "minReadySeconds")
@@ -136,7 +136,7 @@ func TestHowLongPodsAreToBeReadyIsAskedForBesideStablePods(t *testing.T) {
 	s.wantBack(true)
 }
 
-// leastReady begins to note how many pods are ready; what it returns tells the least.
+// leastReady starts to record the number of ready pods. The returned function returns the least number.
 func (s *shop) leastReady() func() int {
 	s.pods.mu.Lock()
 	defer s.pods.mu.Unlock()
@@ -148,7 +148,8 @@ func (s *shop) leastReady() func() int {
 	}
 }
 
-// Whoever deletes the pods himself has nothing to release: no pod of his is touched, and the Rollout tells why.
+// A workload whose owner deletes its pods by hand cannot be released: no pod of it is touched, and the Rollout shows
+// why.
 func TestAWorkloadWhoseOwnerDeletesItsPodsIsLeftAlone(t *testing.T) {
 	each(t, func(t *testing.T, kind Kind) {
 		if kind.Name == "cloneset" {

@@ -25,7 +25,7 @@ import (
 	"sluice.dev/sluice/test/controlplane"
 )
 
-// ownDefinition is a kind of somebody's own, and what an installation grants for it.
+// ownDefinition is a user's own kind, with the rights that an installation grants for it.
 const ownDefinition = `apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: gamesets.example.com}
@@ -59,7 +59,8 @@ rules:
 
 var gameSets = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "gamesets"}
 
-// A kind that nobody but its owner knows, labelled as one that works as a StatefulSet does, is released step by step, and rolled back.
+// A kind that only its owner knows has the label of a kind that works like a StatefulSet. It is released step by step,
+// and rolled back.
 func TestAKindOfOnesOwn(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -87,7 +88,7 @@ func TestAKindOfOnesOwn(t *testing.T) {
 	s.runs(map[string]int{image(2): replicas})
 }
 
-// own is the controller of that kind: it does with partitions, ordinals and revisions what that of StatefulSets does.
+// own is the controller of that kind. It handles partitions, ordinals and revisions like the StatefulSet controller.
 type own struct {
 	ctx     context.Context
 	client  kubernetes.Interface
@@ -97,7 +98,7 @@ type own struct {
 // ownPods is the label of its pods.
 const ownPods = "example.com/own"
 
-// runOwn runs the controller until the test has ended. It looks at all there is after each change.
+// runOwn runs the controller until the test has ended. It reconciles all objects after each change.
 func runOwn(t *testing.T) {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(shared.Config)
@@ -146,8 +147,8 @@ func runOwn(t *testing.T) {
 	t.Cleanup(func() { cancel(); running.Wait() })
 }
 
-// look takes an object one step further: it makes pods that are missing, deletes the highest one of a wrong revision once all are ready, and writes
-// the status.
+// look reconciles an object by one action. It creates missing pods, or deletes the highest pod of a wrong revision once
+// all are ready. Then it writes the status.
 func (c *own) look(u *unstructured.Unstructured) error {
 	if u.GetDeletionTimestamp() != nil {
 		return nil
@@ -199,7 +200,7 @@ func (c *own) look(u *unstructured.Unstructured) error {
 	return err
 }
 
-// move makes or deletes pods. revision is that of an ordinal.
+// move creates or deletes pods. revision returns the revision of an ordinal.
 func (c *own) move(u *unstructured.Unstructured, pods map[string]*corev1.Pod, want int64, revision func(int64) string, ready bool) error {
 	client := c.client.CoreV1().Pods(u.GetNamespace())
 	for n := range want {
@@ -234,7 +235,7 @@ func (c *own) move(u *unstructured.Unstructured, pods map[string]*corev1.Pod, wa
 	return nil
 }
 
-// revision makes the ControllerRevision of a template, and returns its name.
+// revision creates the ControllerRevision of a template, and returns its name.
 func (c *own) revision(u *unstructured.Unstructured, template map[string]any) (string, error) {
 	data, err := json.Marshal(map[string]any{"spec": map[string]any{"template": template}})
 	if err != nil {
@@ -253,7 +254,7 @@ func (c *own) revision(u *unstructured.Unstructured, template map[string]any) (s
 	return r.Name, err
 }
 
-// pod is that of an ordinal, of the template of a revision.
+// pod returns the pod of an ordinal, with the template of a revision.
 func (c *own) pod(u *unstructured.Unstructured, ordinal int64, revision string) (*corev1.Pod, error) {
 	r, err := c.client.AppsV1().ControllerRevisions(u.GetNamespace()).Get(c.ctx, revision, metav1.GetOptions{})
 	if err != nil {

@@ -18,29 +18,29 @@ import (
 	"sluice.dev/sluice/test/controlplane"
 )
 
-// patience bounds each wait. It is long because two cores may be busy with other tests; nothing waits for it to pass.
+// patience bounds each wait. It is long because two cores may be busy with other tests; no test waits for it to pass.
 const patience = 20 * time.Second
 
-// none is no limit.
+// none stands for no limit.
 const none = 1 << 20
 
-// witness sees every pod of a shop, whoever makes it, and how many run each version: none but the first may run before it is allowed, and
-// of one that goes back in batches so many must stay.
+// witness watches every pod of a shop, regardless of its creator, and counts the pods of each version. Only the first
+// version may run before it is allowed. In a rollback in batches, a minimum must stay.
 type witness struct {
 	mu       sync.Mutex
 	limits   map[string]int
 	floors   map[string]int
 	seen     map[types.UID]*corev1.Pod
 	breaches []string
-	// least is how few pods were ready at a time.
+	// least is the smallest number of ready pods at any time.
 	least int
-	// taken is when pods of an image were deleted or became those of another, as resource versions.
+	// taken has the resource versions at which pods of an image were deleted or changed to another image.
 	taken map[string][]int64
-	// changed is closed when a pod has changed, and made anew.
+	// changed is closed when a pod changes, and replaced by a new channel.
 	changed chan struct{}
 }
 
-// watched begins to watch a shop, until its test ends.
+// watched starts a watch on a shop until its test ends.
 func watched(s *shop) *witness {
 	w := &witness{limits: map[string]int{image(1): none}, floors: map[string]int{}, seen: map[types.UID]*corev1.Pod{}, taken: map[string][]int64{}, changed: make(chan struct{})}
 	client, err := kubernetes.NewForConfig(s.w.Config)
@@ -108,14 +108,14 @@ func (w *witness) take(event watch.EventType, pod *corev1.Pod) {
 	w.changed = make(chan struct{})
 }
 
-// takes notes that a pod of an image goes.
+// takes records that a pod of an image goes.
 func (w *witness) takes(image string, pod *corev1.Pod) {
 	if version, err := strconv.ParseInt(pod.ResourceVersion, 10, 64); err == nil {
 		w.taken[image] = append(w.taken[image], version)
 	}
 }
 
-// takenSince is when the first pod of an image went after a write, 0 while none has.
+// takenSince returns the resource version at which the first pod of an image went after a write, 0 if none has.
 func (w *witness) takenSince(version int64, image string) int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -126,21 +126,21 @@ func (w *witness) takenSince(version int64, image string) int64 {
 	return w.taken[image][i]
 }
 
-// allow raises how many pods may run an image.
+// allow raises the number of pods that may run an image.
 func (w *witness) allow(image string, n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.limits[image] = max(w.limits[image], n)
 }
 
-// keep sets how few pods may run an image from now on.
+// keep sets the minimum number of pods that run an image from now on.
 func (w *witness) keep(image string, n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.floors[image] = n
 }
 
-// now are the pods that are not being deleted, by name.
+// now returns the pods that are not being deleted, by name.
 func (w *witness) now() map[string]*corev1.Pod {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -153,7 +153,7 @@ func (w *witness) now() map[string]*corev1.Pod {
 	return found
 }
 
-// images count pods by image; those that are not ready count under the image with a "?".
+// images counts pods by image. Unready pods count under the image with a "?".
 func images(pods map[string]*corev1.Pod) map[string]int {
 	found := map[string]int{}
 	for _, pod := range pods {
@@ -166,7 +166,7 @@ func images(pods map[string]*corev1.Pod) map[string]int {
 	return found
 }
 
-// of are the pods of an image, by name.
+// of returns the pods of an image, by name.
 func of(pods map[string]*corev1.Pod, image string) map[string]*corev1.Pod {
 	found := map[string]*corev1.Pod{}
 	for name, pod := range pods {
@@ -185,7 +185,7 @@ func ready(pod *corev1.Pod) bool {
 	})
 }
 
-// runs waits until so many pods run each image, and no others.
+// runs waits until exactly these numbers of pods run each image.
 func (s *shop) runs(want map[string]int) {
 	s.Helper()
 	s.until(fmt.Sprint(want), func(pods map[string]*corev1.Pod) bool { return maps.Equal(want, images(pods)) })

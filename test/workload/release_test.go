@@ -11,13 +11,13 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// The examples as they are, with the grace period of three seconds that is meant when none is named.
+// The test plays the examples unchanged, with the default grace period of three seconds.
 func TestTheExamplesRelease(t *testing.T) {
 	each(t, func(t *testing.T, kind Kind) { wholeRelease(aShop(t, kind)) })
 }
 
-// wholeRelease goes from step to step and looks at each. The controller replaces as many pods
-// at once as the owner allows: one, in the examples.
+// wholeRelease goes from step to step and checks each. The controller replaces as many pods at once as the owner
+// allows: one, in the examples.
 func wholeRelease(s *shop) {
 	least := s.leastReady()
 	s.release(2)
@@ -44,7 +44,7 @@ func wholeRelease(s *shop) {
 	}
 }
 
-// wantLabels checks that each new pod tells the release and the batch in which it came.
+// wantLabels checks that each new pod has the labels of its release and batch.
 func (s *shop) wantLabels(version, step int) {
 	s.Helper()
 	want, batches, ids := map[string]int{}, map[string]int{}, map[string]bool{}
@@ -77,7 +77,7 @@ func (s *shop) wantLabels(version, step int) {
 	}
 }
 
-// wantOrdinals checks that the new pods are those of the highest numbers, where pods have numbers.
+// wantOrdinals checks that the new pods have the highest ordinals, if pods have ordinals.
 func (s *shop) wantOrdinals(version, count int) {
 	s.Helper()
 	if !s.kind.Ordinals {
@@ -91,7 +91,7 @@ func (s *shop) wantOrdinals(version, count int) {
 	}
 }
 
-// wantWeight checks what the VirtualService sends to the canary Service.
+// wantWeight checks the weight of the canary Service in the VirtualService.
 func (s *shop) wantWeight(want int) {
 	s.Helper()
 	got := int64(0)
@@ -140,8 +140,8 @@ func selected(pods map[string]*corev1.Pod, selector map[string]string) map[strin
 	return found
 }
 
-// What was aborted may be tried again. A daemon that is deleted never comes back in an older version than its template, so that there
-// the template is given back as well.
+// An aborted release may be retried. A deleted daemon never comes back in an older version than its template, so for
+// daemons the executor restores the template as well.
 func TestAnAbortedReleaseIsTakenBack(t *testing.T) {
 	each(t, func(t *testing.T, kind Kind) {
 		s := aShop(t, kind, hasty)

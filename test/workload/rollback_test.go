@@ -11,10 +11,11 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// admin is who the tests and OpenKruise's controllers are for the API server.
+// admin is the user name of the tests and of OpenKruise's controllers for the API server.
 const admin = "admin"
 
-// Traffic leaves the new pods before the first of them goes. Stable pods that are left stay as they are, and the new ones are replaced.
+// Traffic leaves the new pods before the first of them goes. The remaining stable pods stay, and the new ones are
+// replaced.
 func TestARollback(t *testing.T) {
 	each(t, func(t *testing.T, kind Kind) {
 		for step := 1; step <= len(counts); step++ {
@@ -45,9 +46,9 @@ func TestARollback(t *testing.T) {
 	})
 }
 
-// wantRouteBackFirst checks that a version had no traffic any more when the workload was let go, with a change with which the writes begin, and
-// when the first pod of that version went, whoever took it. All objects are numbered together, so that the writes of an executor and of
-// another controller can be compared.
+// wantRouteBackFirst checks the order of a rollback. A version had no traffic any more when the workload was released,
+// and when its first pod went. The first write must be the change of the workload. Resource versions order the writes
+// of executors and of other controllers.
 func (s *shop) wantRouteBackFirst(written func() ([]world.Write, error), version int) {
 	s.Helper()
 	writes, err := written()

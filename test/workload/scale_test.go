@@ -6,7 +6,7 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// With nothing to run there is nothing to release: the change is not held.
+// A workload without pods has nothing to release: the change is not held.
 func TestAWorkloadOfNoPodsIsChanged(t *testing.T) {
 	each(t, func(t *testing.T, kind Kind) {
 		if kind.Daemon {

@@ -24,24 +24,25 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// replicas are the pods of every shop, until it is scaled.
+// replicas is the number of pods of every shop, until it is scaled.
 const replicas = 5
 
-// counts are the new pods of the three steps of every shop; weights what a routed one sends to them.
+// counts has the number of new pods in each of the three steps of every shop, weights their share of the traffic in a
+// routed shop.
 var counts, weights = []int{1, 2, 3}, []int{20, 40, 60}
 
 const name = "shop"
 
-// image is that of a version of the shop.
+// image returns the image of a version of the shop.
 func image(version int) string { return fmt.Sprintf("registry.example.com/shop:%d", version) }
 
-// objects are those of an example, by kind; the workload is "workload".
+// objects has the objects of an example, by kind. The workload is "workload".
 type objects map[string]*unstructured.Unstructured
 
 // option changes an example before it is applied.
 type option func(objects)
 
-// shop is an example in a namespace of its own.
+// shop is an example in its own namespace.
 type shop struct {
 	*testing.T
 	w      *world.World
@@ -49,7 +50,7 @@ type shop struct {
 	kind   Kind
 	routed bool
 	pods   *witness
-	// workload, service and route are as they were before any release, as their owner has them.
+	// workload, service and route are the owner's objects before any release.
 	workload, service, route *unstructured.Unstructured
 }
 
@@ -59,7 +60,7 @@ var (
 	virtualServices = schema.GroupVersionResource{Group: "networking.istio.io", Version: "v1", Resource: "virtualservices"}
 )
 
-// aShop makes the example of a kind, and returns when the next change will be held.
+// aShop creates the example of a kind, and returns when the next change will be held.
 func aShop(t *testing.T, kind Kind, options ...option) *shop {
 	t.Helper()
 	s := &shop{T: t, w: shared, kind: kind}
@@ -92,8 +93,9 @@ func aShop(t *testing.T, kind Kind, options ...option) *shop {
 	return s
 }
 
-// namespace makes a namespace for the shop. It outlives the test, for to delete one costs the control plane more than a release; only the
-// workload goes. In the end the audit log is asked whether a law was broken in it.
+// namespace creates a namespace for the shop. It outlives the test, because deleting one costs the control plane more
+// than a release; the test deletes only the workload. At the end, it checks the audit log of the namespace for breaches
+// of the laws.
 func (s *shop) namespace() {
 	s.Helper()
 	client, err := kubernetes.NewForConfig(s.w.Config)
@@ -150,7 +152,7 @@ func set(u *unstructured.Unstructured, value any, fields ...string) {
 	}
 }
 
-// label is that of the nodes on which the shop may run.
+// label returns the label of the nodes on which the shop may run.
 func (s *shop) label() string { return "shop/" + s.ns }
 
 // adopted waits until the next change of the workload will be held.
@@ -177,7 +179,7 @@ func (s *shop) create(kind schema.GroupVersionResource, u *unstructured.Unstruct
 	}
 }
 
-// get reads an object of the shop; nil means there is none.
+// get reads an object of the shop. It returns nil if the object does not exist.
 func (s *shop) get(kind schema.GroupVersionResource) *unstructured.Unstructured {
 	s.Helper()
 	u, err := s.client(kind).Get(s.Context(), name, metav1.GetOptions{})
@@ -207,7 +209,7 @@ func (s *shop) patch(kind schema.GroupVersionResource, text string, subresource 
 	}
 }
 
-// object waits until an object of the shop is as wanted; the predicate sees nil when there is none.
+// object waits until an object of the shop is as wanted. The predicate gets nil if the object does not exist.
 func (s *shop) object(kind schema.GroupVersionResource, want string, reached func(*unstructured.Unstructured) bool) {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), patience)
@@ -217,7 +219,7 @@ func (s *shop) object(kind schema.GroupVersionResource, want string, reached fun
 	}
 }
 
-// shown is what matters of an object and of the Rollout.
+// shown returns the relevant parts of an object and of the Rollout, for messages.
 func (s *shop) shown(kind schema.GroupVersionResource) string {
 	var b strings.Builder
 	for _, kind := range []schema.GroupVersionResource{kind, api.RolloutResource()} {

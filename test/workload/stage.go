@@ -1,7 +1,8 @@
-// Package workload plays releases of workloads that are no Deployments: StatefulSets, DaemonSets and OpenKruise's kinds, each moved by
-// its own controller on a real control plane. Its one invariant is that no pod runs a new version before somebody has approved it.
+// Package workload plays releases of kinds other than Deployment: StatefulSets, DaemonSets and OpenKruise's kinds. Each
+// kind has its own controller on a real control plane. Its one invariant is that no pod runs a new version before a
+// user has approved it.
 //
-// What is not in its tests is the stage: what a world needs for these kinds.
+// The code outside of its tests is the stage: the parts that a world needs for these kinds.
 package workload
 
 import (
@@ -22,10 +23,11 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// Nodes is how many nodes a stage has on which DaemonSets may run. Pods come to one by the label of [Spread] only.
+// Nodes is the number of nodes of a stage on which DaemonSets may run. Pods come to a node only by the label of
+// [Spread].
 const Nodes = 8
 
-// Prepare serves OpenKruise's kinds in a world and makes the nodes. The caller calls stop before the world ends.
+// Prepare serves OpenKruise's kinds in a world and creates the nodes. The caller calls stop before the world ends.
 func Prepare(ctx context.Context, w *world.World) (stop func() error, err error) {
 	if err := nodes(ctx, w); err != nil {
 		return nil, err
@@ -74,7 +76,7 @@ func nodes(ctx context.Context, w *world.World) error {
 
 func nodeName(n int) string { return fmt.Sprintf("daemon-%d", n) }
 
-// Spread lets pods that select the nodes of that label run on so many nodes, which scales a DaemonSet.
+// Spread lets pods that select the nodes of a label run on n nodes, which scales a DaemonSet.
 func Spread(ctx context.Context, w *world.World, label string, n int) error {
 	client, err := kubernetes.NewForConfig(w.Config)
 	if err != nil {
@@ -93,8 +95,9 @@ func Spread(ctx context.Context, w *world.World, label string, n int) error {
 	return nil
 }
 
-// OnceKnown makes a write that may be made twice. It repeats the write while the API server does not know the kind well enough for a policy that changes it, or
-// gives no answer because it is busy. The API server looks for new kinds every five seconds.
+// OnceKnown makes a write that may be made twice. It repeats the write while the API server does not know the kind well
+// enough for a policy that changes it. It also does so while the busy API server gives no answer. The API server looks
+// for new kinds every five seconds.
 func OnceKnown(ctx context.Context, write func(context.Context) error) error {
 	return wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		err := write(ctx)

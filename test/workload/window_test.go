@@ -42,7 +42,7 @@ func (s *shop) promoted(version int, epoch int64) {
 	s.runs(map[string]int{image(version): replicas})
 }
 
-// wantNoStep checks that a release was never in a step, by what was committed of it.
+// wantNoStep checks the commits of a release: it was never in a step.
 func (s *shop) wantNoStep(written func() ([]world.Write, error), epoch int64) {
 	s.Helper()
 	writes, err := written()
