@@ -14,7 +14,7 @@ import (
 	"sluice.dev/sluice/pkg/hold"
 )
 
-// theFunctionDecidesAsThePolicies puts writes that nobody would think of to both.
+// theFunctionDecidesAsThePolicies sends random writes to both.
 func theFunctionDecidesAsThePolicies(t *testing.T, b *bench) {
 	dice := rand.New(rand.NewPCG(5, 36))
 	options := metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}}
@@ -25,11 +25,11 @@ func theFunctionDecidesAsThePolicies(t *testing.T, b *bench) {
 		old := b.create(t, name, anyState(dice))
 		update := manifest(t, name, "demo:1")
 		anyWrite(dice, old)(update)
-		// What the executor writes no policy touches, so this is the update with the API server's defaults.
+		// No policy changes a write of the executor, so this is the update with the API server's defaults.
 		sent, err := executor.deployments.Update(t.Context(), update, options)
 		got, refusal := b.deployments.Update(t.Context(), update, options)
 		if err != nil {
-			// What the API server refuses as it is may be put right by what is put back; then there is nothing to compare.
+			// The policies may correct an invalid update by restoring fields. Then the two answers cannot be compared.
 			refused++
 			b.delete(t, name)
 			continue
@@ -57,7 +57,7 @@ func theFunctionDecidesAsThePolicies(t *testing.T, b *bench) {
 
 func pick[T any](dice *rand.Rand, of ...T) T { return of[dice.IntN(len(of))] }
 
-// anyState makes an object one that Sluice may have left so, more or less.
+// anyState gives an object a random state in which Sluice may have left it.
 func anyState(dice *rand.Rand) func(*unstructured.Unstructured) {
 	return func(u *unstructured.Unstructured) {
 		adopted(u)
@@ -100,7 +100,7 @@ func anyOriginal(dice *rand.Rand, field string) string {
 	}[field]
 }
 
-// anyWrite changes some of what a user may, from the manifest or from what is stored.
+// anyWrite makes random changes that a user may make, from the manifest or from the stored object.
 func anyWrite(dice *rand.Rand, old *unstructured.Unstructured) func(*unstructured.Unstructured) {
 	return func(u *unstructured.Unstructured) {
 		if dice.IntN(2) == 0 {

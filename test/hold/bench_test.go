@@ -27,24 +27,24 @@ const (
 	alice    = "alice"
 	executor = "system:serviceaccount:sluice-system:sluice-executor"
 
-	// patience bounds a wait for something that happens within a second or two, on a machine that is busy.
+	// patience bounds a wait for something that takes a second or two, on a busy machine.
 	patience = 10 * time.Minute
 
 	originalPaused = api.AnnotationOriginalPrefix + "paused"
 	revision       = "deployment.kubernetes.io/revision"
 )
 
-// bench is a control plane with the policies in force, and one user at it.
+// bench is a control plane with the policies in force, and one user of it.
 type bench struct {
 	*controlplane.Cluster
 	user string
 	// manager is the field manager of the user's patches.
 	manager string
-	// deployments are those of the default namespace, as the user.
+	// deployments is the user's client for the workloads in the default namespace.
 	deployments dynamic.ResourceInterface
-	// resource is what they are: Deployments, if nothing else is said.
+	// resource is the resource of the workloads: Deployments by default.
 	resource schema.GroupVersionResource
-	// stopWebhook is nil without one.
+	// stopWebhook stops the webhook; nil without one.
 	stopWebhook func()
 }
 
@@ -55,7 +55,7 @@ func aBench(t testing.TB) *bench {
 	return b.as(t, alice)
 }
 
-// as is the same bench used by somebody else, who may do everything.
+// as returns the same bench for another user with all rights.
 func (b *bench) as(t testing.TB, user string) *bench {
 	t.Helper()
 	config := rest.CopyConfig(b.Config)
@@ -85,7 +85,7 @@ func (b *bench) withPolicies(t testing.TB) *bench {
 	return b.inForce(t)
 }
 
-// inForce waits until a hold and a guard take effect. They do so some time after they are stored, and nothing tells when.
+// inForce waits until a hold and a guard take effect. That is some time after they are stored, and no event reports it.
 func (b *bench) inForce(t testing.TB) *bench {
 	t.Helper()
 	b.create(t, "probe", adopted)
@@ -98,7 +98,7 @@ func (b *bench) inForce(t testing.TB) *bench {
 	return b
 }
 
-// until asks again and again, for what has no event.
+// until polls, for conditions without an event.
 func (b *bench) until(t testing.TB, done func() bool) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -114,7 +114,7 @@ func (b *bench) until(t testing.TB, done func() bool) {
 	}
 }
 
-// manifest is what a user writes: it knows nothing of Sluice.
+// manifest returns a user's manifest. It has no fields of Sluice.
 func manifest(t testing.TB, name, image string) *unstructured.Unstructured {
 	t.Helper()
 	u := &unstructured.Unstructured{}
@@ -149,14 +149,14 @@ func adopted(u *unstructured.Unstructured) {
 	u.SetAnnotations(map[string]string{api.AnnotationRollout: u.GetName()})
 }
 
-// objectName is one that no other test has, and that a label can hold.
+// objectName returns a name that no other test uses, and that is valid as a label.
 func objectName(t testing.TB) string {
 	sum := fnv.New64a()
 	sum.Write([]byte(t.Name()))
 	return fmt.Sprintf("demo-%x", sum.Sum64())
 }
 
-// create makes a Deployment of image demo:1, each of which change is applied to.
+// create creates a Deployment of image demo:1, after it has applied each change to it.
 func (b *bench) create(t testing.TB, name string, change ...func(*unstructured.Unstructured)) *unstructured.Unstructured {
 	t.Helper()
 	u := manifest(t, name, "demo:1")
@@ -170,8 +170,8 @@ func (b *bench) create(t testing.TB, name string, change ...func(*unstructured.U
 	return created
 }
 
-// hold makes a Deployment, adopts it as an executor does, changes its image to demo:2, and returns it when
-// the controller manager has seen all of that, so that nobody but the test writes to it any more.
+// hold creates a Deployment, adopts it as an executor does, and changes its image to demo:2. It returns the Deployment
+// when the controller manager has seen all of that. From then on, only the test writes to it.
 func (b *bench) hold(t testing.TB, name string) *unstructured.Unstructured {
 	t.Helper()
 	b.create(t, name)
@@ -266,7 +266,7 @@ func paused(u *unstructured.Unstructured) bool {
 	return value
 }
 
-// isHeld says whether an object has everything that keeps it where it is.
+// isHeld reports whether an object has all fields that hold it.
 func isHeld(u *unstructured.Unstructured) bool {
 	annotations := u.GetAnnotations()
 	return paused(u) && u.GetLabels()[api.LabelWorkloadType] == "deployment" &&
@@ -288,7 +288,7 @@ func observed(u *unstructured.Unstructured) bool {
 	return generation == u.GetGeneration()
 }
 
-// progressing is the reason of the condition of that name.
+// progressing returns the reason of the condition Progressing.
 func progressing(u *unstructured.Unstructured) string {
 	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 	for _, c := range conditions {

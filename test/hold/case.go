@@ -1,7 +1,6 @@
-// Package hold holds the table of cases that say what becomes of a write on a workload that Sluice
-// has adopted, and the tests that put the admission policies to it on a real API server. It decides
-// nothing itself: whoever makes the same decision in another way is tested by the same table.
-// Its one invariant: a case means the same whoever evaluates it.
+// Package hold has the table of cases for the result of a write to an adopted workload. Its tests check the admission
+// policies against the table on a real API server. The package decides nothing itself: every other implementation of
+// the decision uses the same table. Its one invariant: a case means the same for each implementation.
 package hold
 
 import (
@@ -22,22 +21,22 @@ var testdata embed.FS
 type Case struct {
 	// Name is a sentence.
 	Name string
-	// User is who sends the update.
+	// User is the name of the user who sends the update.
 	User string
-	// Old is what is stored, New what the user's update makes of it, and Want what shall be stored instead.
-	// Fields that the API server sets by default may be absent from all three.
+	// Old is the stored object, New the object with the user's update, and Want the object to be stored instead. Fields
+	// that the API server sets by default may be absent from all three.
 	Old, New, Want *unstructured.Unstructured
 }
 
-// file is the form of testdata/<kind>.yaml: every object is a JSON merge patch, so that a case shows
-// nothing but what it is about.
+// file is the form of testdata/<kind>.yaml. Every object is a JSON merge patch, so that a case shows only its relevant
+// fields.
 type file struct {
 	Manifest map[string]any
 	Cases    []struct {
 		Name, User string
-		// Old and New are patches of the manifest, Want is one of New.
+		// Old and New are patches of the manifest, Want is a patch of New.
 		Old, New, Want map[string]any
-		// Unchanged in place of Want: what is stored stays as it is.
+		// Unchanged replaces Want: the stored object stays as it is.
 		Unchanged bool
 	}
 }

@@ -2,7 +2,7 @@ package hold_test
 
 import "testing"
 
-// TestDeployment puts the policies for Deployments to every test on one control plane.
+// TestDeployment runs every test on one control plane with the policies for Deployments.
 func TestDeployment(t *testing.T) {
 	b := aBench(t).withPolicies(t)
 	tests := everyTest()

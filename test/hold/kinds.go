@@ -25,12 +25,12 @@ type kindFile struct {
 	Manifest, Spec           map[string]any
 	Resource                 struct{ Group, Version, Resource string }
 	Own, Held, Rolling, Wish map[string]any
-	// Wide is the spec of one that is widened by one pod.
+	// Wide is the spec of a workload with one surge replica.
 	Wide              map[string]any
 	Originals, Wished map[string]string
 }
 
-// Kinds reads the table of all kinds but Deployments.
+// Kinds reads the table of all kinds except Deployments.
 func Kinds(t testing.TB) []Kind {
 	t.Helper()
 	text, err := testdata.ReadFile("testdata/kinds.yaml")
@@ -52,7 +52,7 @@ func Kinds(t testing.TB) []Kind {
 	return kinds
 }
 
-// state is one workload: each part may be left out.
+// state is one workload. Each part may be left out.
 type state struct {
 	image       string
 	strategy    map[string]any
@@ -100,7 +100,8 @@ func (f kindFile) object(t testing.TB, s state) *unstructured.Unstructured {
 	return object(t, merge(f.Manifest, map[string]any{"metadata": metadata, "spec": spec}))
 }
 
-// letGo is the user's strategy after a hold that was none. The object that a hold made for its field stays, empty.
+// letGo returns the user's strategy after a hold, for a user without a strategy. If the hold created an object for its
+// field, the empty object stays.
 func (f kindFile) letGo() map[string]any {
 	_, had := f.Own["rollingUpdate"]
 	if _, nested := f.Held["rollingUpdate"]; nested && !had {
@@ -111,7 +112,7 @@ func (f kindFile) letGo() map[string]any {
 	return f.Own
 }
 
-// cases are those that every kind has.
+// cases returns the cases of every kind.
 func (f kindFile) cases(t testing.TB) []Case {
 	const one, two, three = "web:1", "web:2", "web:3"
 	own := state{image: one, strategy: f.Own}

@@ -18,7 +18,8 @@ import (
 
 const policies = "../../deploy/policies/"
 
-// TestEveryKind puts the policies of all other kinds to the table of kinds. OpenKruise's kinds are installed after the policies.
+// TestEveryKind checks the policies of all other kinds against the table of kinds. OpenKruise's kinds are installed
+// after the policies.
 func TestEveryKind(t *testing.T) {
 	b := aBench(t)
 	for _, family := range kinds.Families() {
@@ -35,7 +36,7 @@ func TestEveryKindByWebhook(t *testing.T) {
 	b.everyKind(t)
 }
 
-// installKinds makes definitions of OpenKruise's kinds, and of one that nobody knows, that take whatever they are given.
+// installKinds creates definitions of OpenKruise's kinds, and of an unknown one. They accept all fields.
 func (b *bench) installKinds(t *testing.T) {
 	t.Helper()
 	const kruise = "apps.kruise.io"
@@ -78,7 +79,7 @@ func (b *bench) everyKind(t *testing.T) {
 	}
 }
 
-// of is the same bench with another kind of workload in the place of Deployments.
+// of returns the same bench with another kind of workload instead of Deployments.
 func (b *bench) of(t testing.TB, resource schema.GroupVersionResource) *bench {
 	t.Helper()
 	with := *b
@@ -86,7 +87,7 @@ func (b *bench) of(t testing.TB, resource schema.GroupVersionResource) *bench {
 	return with.as(t, b.user)
 }
 
-// kindInForce waits until the first case, in which a release begins, is decided.
+// kindInForce waits until the policies decide the first case, in which a release begins.
 func (b *bench) kindInForce(t *testing.T, kind hold.Kind) {
 	t.Helper()
 	c := kind.Cases[0]
@@ -104,7 +105,7 @@ func (b *bench) kindInForce(t *testing.T, kind hold.Kind) {
 	})
 }
 
-// decides sends a case twice and compares what is stored.
+// decides sends a case twice and compares the stored objects.
 func (b *bench) decides(t *testing.T, name string, c hold.Case) {
 	t.Helper()
 	rename(name, c.Old, c.New, c.Want)
@@ -140,7 +141,7 @@ func (b *bench) decides(t *testing.T, name string, c hold.Case) {
 		t.Errorf("the generation went from %d to %d", created.GetGeneration(), got.GetGeneration())
 	}
 	if _, exported := c.New.GetAnnotations()[api.AnnotationInProgressing]; exported || c.User != alice {
-		return // sent again it has values that were the executor's once, and are the user's wishes now
+		return // the second update has values that were the executor's at first, and are the user's values now
 	}
 	again := update()
 	if cmp.Diff(decided(got), decided(again)) != "" {

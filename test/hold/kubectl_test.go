@@ -11,19 +11,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// write is a way in which a user changes a Deployment by kubectl. {name} stands for the Deployment,
-// {1}, {2} and {3} for a file with the user's manifest with that image, {undo} for the template of image 1.
+// write is a way in which a user changes a Deployment by kubectl. {name} stands for the Deployment, and {1}, {2} and
+// {3} for a file with the user's manifest with that image. {undo} stands for the template of image 1.
 type write struct {
 	args string
-	// body is the patch, if it is one.
+	// body is the patch, if the write is one.
 	body string
 	// image of the Deployment afterwards.
 	image string
-	// says is what kubectl complains of, if it does so by itself.
+	// says is the text of an error of kubectl itself.
 	says string
-	// unchanged: not even the resourceVersion may move.
+	// unchanged reports that not even the resourceVersion may change.
 	unchanged bool
-	// managed: the Deployment was made by kubectl apply, and so has a last-applied configuration.
+	// managed reports that kubectl apply created the Deployment, which then has a last-applied configuration.
 	managed bool
 }
 
@@ -153,7 +153,7 @@ func noWriteOfAUserLetsGo(t *testing.T, b *bench) {
 	}
 }
 
-// run does the write by kubectl.
+// run makes the write by kubectl.
 func (b *bench) run(t testing.TB, w write, name string, files map[string]string) {
 	t.Helper()
 	args := strings.Fields(w.args)

@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// BenchmarkUpdate reports the median time of an update, first without the policies and then with
-// them: on a Deployment that nobody adopted, on one that is adopted, on one that is held, and of the
-// update that begins a release. Run it with -benchtime=300x; a time would not bound the set-up.
+// BenchmarkUpdate reports the median time of an update, first without the policies and then with them. It updates a
+// Deployment without adoption, an adopted one and a held one, and measures the update that begins a release. Run it
+// with -benchtime=300x; a time would not bound the set-up.
 func BenchmarkUpdate(bench *testing.B) {
 	b := aBench(bench)
 	b.measure(bench, "without policies")
@@ -22,7 +22,7 @@ func BenchmarkUpdate(bench *testing.B) {
 }
 
 func (b *bench) measure(bench *testing.B, when string) {
-	// Paused and without replicas the controller manager has nothing to do with them.
+	// The controller manager ignores paused Deployments without replicas.
 	idle := func(u *unstructured.Unstructured) {
 		_ = unstructured.SetNestedField(u.Object, int64(0), "spec", "replicas")
 		_ = unstructured.SetNestedField(u.Object, true, "spec", "paused")
@@ -49,7 +49,7 @@ func (b *bench) measure(bench *testing.B, when string) {
 		bench.Run(when+"/"+c.name, func(bench *testing.B) {
 			b.create(bench, "held", c.change...)
 			defer b.delete(bench, "held")
-			// A dry run is decided as any write is, and nobody reacts to it.
+			// The API server decides a dry run like any write, and no controller reacts to it.
 			options := metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}
 			var took []time.Duration
 			for n := 0; bench.Loop(); n++ {

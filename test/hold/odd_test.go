@@ -22,7 +22,7 @@ func remove(path ...string) func(*unstructured.Unstructured) {
 	return func(u *unstructured.Unstructured) { unstructured.RemoveNestedField(u.Object, path...) }
 }
 
-// many annotations, each of them next to nothing.
+// many adds many small annotations.
 func many(u *unstructured.Unstructured) {
 	annotations := map[string]string{}
 	for n := range 10000 {
@@ -61,7 +61,7 @@ func largeTemplate(u *unstructured.Unstructured) {
 func thePoliciesRefuseNothing(t *testing.T, b *bench) {
 	for name, c := range map[string]struct {
 		old, update func(*unstructured.Unstructured)
-		// invalid is what the API server's own validation says of the update.
+		// invalid is the error of the API server's own validation of the update.
 		invalid string
 	}{
 		"no replicas":               {update: remove("spec", "replicas")},
@@ -112,7 +112,7 @@ func thePoliciesRefuseNothing(t *testing.T, b *bench) {
 				update := manifest(t, object, "demo:1")
 				c.update(update)
 				got, err := b.deployments.Update(t.Context(), update, metav1.UpdateOptions{})
-				// A server that others keep busy may give up on a large object after half a minute. That is no answer of a policy.
+				// A busy server may give up on a large object after half a minute. That is not an answer of a policy.
 				for errors.IsTimeout(err) && t.Context().Err() == nil {
 					got, err = b.deployments.Update(t.Context(), update, metav1.UpdateOptions{})
 				}
@@ -186,8 +186,8 @@ func subresourcesAndDeleteGoByUntouched(t *testing.T, b *bench) {
 	}
 }
 
-// What could not be given back at the end of a release is refused when it is asked for, by the API server itself; were it not, the
-// request would go through as it came, and let go.
+// The API server itself refuses a value that the executor could not restore at the end of a release. Otherwise the
+// write would pass unchanged and release the workload.
 func whatCannotBeGivenBackIsRefusedAtOnce(t *testing.T, b *bench) {
 	for name, c := range map[string]struct{ body, says string }{
 		"negative seconds":        {`{"spec":{"minReadySeconds":-1}}`, "must be greater than or equal to 0"},

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// policy is what these tests look at in a MutatingAdmissionPolicy.
+// policy has the fields of a MutatingAdmissionPolicy that these tests check.
 type policy struct {
 	Metadata struct{ Name string }
 	Spec     struct {
@@ -34,7 +34,7 @@ func readPolicy(t *testing.T, file string) policy {
 	return p
 }
 
-// expression is a condition or variable with its white space evened out.
+// expression returns a condition or variable with normalised white space.
 func (p policy) expression(name string) string {
 	for _, e := range append(p.Spec.MatchConditions, p.Spec.Variables...) {
 		if e.Name == name {

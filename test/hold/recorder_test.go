@@ -14,7 +14,7 @@ import (
 
 const lastWrite = "test.sluice.dev/last-write"
 
-// witness sees every version of one object that was ever stored.
+// witness records every stored version of one object.
 type witness struct {
 	bench    *bench
 	name     string
@@ -23,7 +23,7 @@ type witness struct {
 	done     chan struct{}
 }
 
-// watchFrom looks at every version after the one given.
+// watchFrom records every version after a given one.
 func (b *bench) watchFrom(t testing.TB, from *unstructured.Unstructured) *witness {
 	t.Helper()
 	watching, err := controlplane.Watch(t.Context(), b.deployments, watchOf(from))
@@ -50,8 +50,8 @@ func (w *witness) look() {
 	}
 }
 
-// testify writes once more, so that the end of the story is known, and complains of every version
-// that runs another image than stable unheld, or is unheld after it was held once.
+// testify writes once more to mark the end of the versions. It reports every version that runs another image than
+// stable without a hold, or has no hold after an earlier one.
 func (w *witness) testify(t testing.TB, stable string) []*unstructured.Unstructured {
 	t.Helper()
 	w.bench.patch(t, w.name, types.MergePatchType, fmt.Sprintf(`{"metadata":{"annotations":{%q:"done"}}}`, lastWrite))

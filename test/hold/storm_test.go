@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// attack is one write of somebody who knows nothing of a hold, or wants to end it.
+// attack is one write of a user who does not know of a hold, or wants to end it.
 type attack func(b *bench, t testing.TB, name string, n int) error
 
 func patchOf(kind types.PatchType, body string) attack {
@@ -69,7 +69,7 @@ func fiftyWritesAtOnceLeaveNoVersionUnheld(t *testing.T, b *bench) {
 func gitOpsActorsNeverLetGo(t *testing.T, b *bench) {
 	held := b.hold(t, "gitops")
 	witness := b.watchFrom(t, held)
-	// Each actor has its own idea of the image, so that each write changes the template.
+	// Each actor has its own image, so that each write changes the template.
 	var all sync.WaitGroup
 	for actor, write := range []attack{newImage, replace, apply} {
 		all.Go(func() {

@@ -6,14 +6,14 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// widenedCase is a write by a user on a workload that a release has widened.
+// widenedCase is a user's write to a workload to which a release has added surge replicas.
 type widenedCase struct {
 	name           string
 	old, new, want state
 }
 
-// widened are the cases of a kind that can be widened, given it as it rolls in partition style. Its owner wants 2 replicas and a quarter of
-// them unavailable when it is scaled.
+// widened returns the cases of a kind that can have surge replicas, given a rolling workload in partition style. Its
+// owner wants 2 replicas, and allows a quarter of them to be unavailable during scaling.
 func (f kindFile) widened(rolling state) []widenedCase {
 	if f.Wide == nil {
 		return nil

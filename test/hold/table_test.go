@@ -23,7 +23,7 @@ func thePoliciesDecideAsTheTableSays(t *testing.T, b *bench) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// A create is nobody's business, so its answer is the wanted object with the defaults of the API server.
+			// No policy changes a create, so its answer is the wanted object with the defaults of the API server.
 			rename(fmt.Sprintf("case-%d-wanted", i), c.Want)
 			want, err := b.deployments.Create(t.Context(), c.Want, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 			if err != nil {
@@ -42,8 +42,8 @@ func rename(name string, objects ...*unstructured.Unstructured) {
 	}
 }
 
-// decided is the part of an object that a case speaks of: all that users write. The real controller
-// manager takes part in the test, and writes its revision at a time of its own.
+// decided returns the part of an object that a case describes: all fields that users write. The real controller manager
+// takes part in the test, and writes its revision at any time.
 func decided(u *unstructured.Unstructured) map[string]any {
 	annotations := u.GetAnnotations()
 	if annotations[revision] == "1" {

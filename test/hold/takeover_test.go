@@ -15,8 +15,8 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// What an executor writes when it takes over the speed of a roll, and what it has written at rest in a step, while it rolls, and
-// while it goes back.
+// parking is the executor's write that takes over the speed of a rolling update. The others are its writes while the
+// Deployment pauses at a step, rolls and goes back.
 const (
 	parking = `{"metadata":{"annotations":{"sluice.dev/original.minReadySeconds":"0","sluice.dev/original.progressDeadlineSeconds":"600",
 		"sluice.dev/original.maxSurge":"25%","sluice.dev/original.maxUnavailable":"25%"}},
@@ -26,7 +26,7 @@ const (
 	parkedAborts = `{"spec":{"strategy":{"type":"Recreate","rollingUpdate":null}}}`
 )
 
-// parkedMarks and parkedSpec are the same as parts of an object.
+// parkedMarks and parkedSpec set the same values as parts of an object.
 func parkedMarks(name string) map[string]string {
 	return map[string]string{
 		api.AnnotationRollout: name, api.AnnotationInProgressing: fmt.Sprintf(`{"rolloutName":%q}`, name),
@@ -41,7 +41,7 @@ func parkedSpec(u *unstructured.Unstructured) {
 	set(map[string]any{"maxSurge": int64(0), "maxUnavailable": "50%"}, "spec", "strategy", "rollingUpdate")(u)
 }
 
-// park holds a Deployment of image demo:2 and parks it.
+// park holds a Deployment of image demo:2 and takes it over.
 func (b *bench) park(t testing.TB, name, state string) *unstructured.Unstructured {
 	t.Helper()
 	b.hold(t, name)
@@ -53,22 +53,22 @@ func (b *bench) park(t testing.TB, name, state string) *unstructured.Unstructure
 	})
 }
 
-// rolled: the new pod is ready, and counts as available never.
+// rolled reports that the new pod is ready. It never counts as available.
 func rolled(u *unstructured.Unstructured) bool {
 	updated, _, _ := unstructured.NestedInt64(u.Object, "status", "updatedReplicas")
 	ready, _, _ := unstructured.NestedInt64(u.Object, "status", "readyReplicas")
 	return updated == 1 && ready == 2
 }
 
-// aParkedDeploymentKeepsItsSpeed sends each write several times: after the first time nothing changes any more.
+// aParkedDeploymentKeepsItsSpeed sends each write several times. After the first time, the object no longer changes.
 func aParkedDeploymentKeepsItsSpeed(t *testing.T, b *bench) {
 	for name, w := range map[string]struct {
 		args, body string
-		// wishes of the manifest or patch: those that are not 0, 600, 25% and 25%.
+		// wishes has the values of the manifest or patch that are not the defaults 0, 600, 25% and 25%.
 		wishes map[string]string
-		// unchanged: not even the first time anything is written.
+		// unchanged reports that not even the first write changes the object.
 		unchanged bool
-		// says is what the API server answers, where it refuses.
+		// says is the text of the API server's refusal.
 		says string
 	}{
 		"replace":                         {args: "replace -f {same}", unchanged: true},
@@ -95,7 +95,7 @@ func aParkedDeploymentKeepsItsSpeed(t *testing.T, b *bench) {
 	} {
 		for state, body := range map[string]string{"at rest": parkedAtRest, "rolling": parkedRolls, "aborting": parkedAborts} {
 			if state == "aborting" && (w.wishes["type"] != "" || w.says != "") {
-				continue // what stands there already is no wish
+				continue // a value that is already there is no wish
 			}
 			t.Run(name+" "+state, func(t *testing.T) {
 				t.Parallel()
@@ -162,7 +162,7 @@ func originals(u *unstructured.Unstructured) map[string]string {
 	return all
 }
 
-// wishFiles are a manifest that says nothing of the speed of a roll, and one that does.
+// wishFiles writes a manifest without the speed of a rolling update, and one with it.
 func wishFiles(t testing.TB, name string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -192,7 +192,8 @@ func aParkedEditIsAWish(t *testing.T, b *bench) {
 	}
 }
 
-// GitOps actors of three kinds, each with its own idea of the speed, against an executor that raises the budget.
+// GitOps actors of three kinds, each with its own values for the speed, write against an executor that raises the
+// budget.
 func gitOpsActorsNeverSpeedUp(t *testing.T, b *bench) {
 	witness := b.watchFrom(t, b.park(t, "speed", parkedAtRest))
 	files := wishFiles(t, "speed")

@@ -22,7 +22,7 @@ func (b *bench) withWebhook(t testing.TB) *bench {
 	return b.inForce(t)
 }
 
-// whileNobodyAnswers comes last: there is no webhook any more after it.
+// whileNobodyAnswers comes last, because the webhook is gone after it.
 func whileNobodyAnswers(t *testing.T, b *bench) {
 	b.create(t, "adopted", adopted)
 	b.create(t, "nobodys")
@@ -49,7 +49,8 @@ func whileNobodyAnswers(t *testing.T, b *bench) {
 	b.daemonsWhileNobodyAnswers(t)
 }
 
-// daemonsWhileNobodyAnswers is about the kind that every node runs: what Sluice has not adopted must not wait for it.
+// daemonsWhileNobodyAnswers checks the kind that every node runs: a workload that Sluice has not adopted must not wait
+// for the webhook.
 func (b *bench) daemonsWhileNobodyAnswers(t *testing.T) {
 	t.Helper()
 	for _, kind := range hold.Kinds(t) {
