@@ -22,8 +22,9 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-// Apply is `kubectl apply -n namespace -f -` as the administrator, without -n if the namespace is "". It sends what kubectl sends to create an object. It calls
-// kubectl for the manifests when one of them is not created so; without --openapi-patch=false, that would read the schemas of all kinds each time.
+// Apply runs `kubectl apply -n namespace -f -` as the administrator, without -n if the namespace is "". It sends the
+// requests that kubectl sends to create an object. It calls kubectl if a manifest needs another request. Without
+// --openapi-patch=false, kubectl would then read the schemas of all kinds each time.
 func (c *Cluster) Apply(ctx context.Context, namespace, manifests string) error {
 	if c.create(ctx, namespace, manifests) == nil {
 		if strings.Contains(manifests, rbacv1.GroupName) {
@@ -59,7 +60,7 @@ func (c *Cluster) create(ctx context.Context, namespace, manifests string) error
 			return err
 		}
 		if u.Object == nil {
-			continue // a document of comments
+			continue // a document with comments only
 		}
 		mapping, err := mapper.RESTMapping(u.GroupVersionKind().GroupKind(), u.GroupVersionKind().Version)
 		if err != nil {
@@ -84,7 +85,7 @@ func (c *Cluster) create(ctx context.Context, namespace, manifests string) error
 	}
 }
 
-// remember notes in a manifest what it says, for the next kubectl apply.
+// remember stores a manifest's content in an annotation of the manifest, for the next kubectl apply.
 func remember(u *unstructured.Unstructured) error {
 	annotations := maps.Clone(u.GetAnnotations())
 	if annotations == nil {
@@ -103,13 +104,13 @@ func remember(u *unstructured.Unstructured) error {
 	return nil
 }
 
-// kinds are what the API server serves, as far as it was looked at. The zero value is ready.
+// kinds has the kinds that the API server serves, as far as discovery has read them. The zero value is ready.
 type kinds struct {
 	mu     sync.Mutex
 	mapped meta.RESTMapper
 }
 
-// mapper is one mapper for all who apply. It looks again when it does not know a kind.
+// mapper returns one mapper for all callers of Apply. It repeats discovery for an unknown kind.
 func (k *kinds) mapper(c *Cluster) (meta.RESTMapper, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

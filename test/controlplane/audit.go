@@ -10,13 +10,12 @@ import (
 	"time"
 )
 
-// AuditEvent is one write that the API server has answered: a create, update, patch, delete or
-// deletecollection by anybody but the cluster's own components, of which only what the DaemonSet
-// controller deletes and the status that it writes are told. Leases, events and access reviews are
-// left out. It is what the server saw, independent of what a program says it did.
+// AuditEvent is one write that the API server has answered: a create, update, patch, delete or deletecollection. It
+// leaves out the cluster's own components, leases, events and access reviews. Of the DaemonSet controller it has the
+// deletions and the writes of the status. It is independent of the reports of a program.
 type AuditEvent struct {
 	Verb string
-	// User is the one the request acted as; Impersonator is the one who sent it, if that is another.
+	// User is the user as whom the request acted. Impersonator is the sender, if that is another.
 	User, Impersonator string
 	UserAgent          string
 	// Group is the API group, "" for core.
@@ -30,18 +29,18 @@ type AuditEvent struct {
 	Message string
 	// RequestURI holds the query, and so fieldManager and dryRun.
 	RequestURI string
-	// RequestObject is what was sent, for a patch the patch itself; nil if there was no body.
+	// RequestObject is the body of the request, for a patch the patch itself; nil without a body.
 	RequestObject json.RawMessage
-	// Received and Answered are of microsecond precision.
+	// Received and Answered have a precision of microseconds.
 	Received, Answered time.Time
 }
 
-// Audit reads the audit log at path, Cluster.AuditLog, in the order in which the requests were
-// answered. Every request that was answered before the call is in it.
+// Audit reads the audit log at path, Cluster.AuditLog, in the order in which the server answered the requests. It has
+// every request that was answered before the call.
 func Audit(path string) ([]AuditEvent, error) {
 	file, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil // the server makes the file with the first event
+		return nil, nil // the server creates the file with the first event
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open the audit log: %w", err)
@@ -51,7 +50,7 @@ func Audit(path string) ([]AuditEvent, error) {
 	for reader := bufio.NewReader(file); ; {
 		line, err := reader.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
-			return events, nil // a line without its end is of a request that is not answered yet
+			return events, nil // the server has not answered the request of an incomplete line yet
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read the audit log: %w", err)

@@ -10,8 +10,8 @@ import (
 // binaryVariable names the binary to use instead of the one in bin.
 const binaryVariable = "SLUICE_CLUSTER_BIN"
 
-// Binary returns the path of sluice-cluster: the environment variable SLUICE_CLUSTER_BIN, or
-// bin/sluice-cluster in the working directory or in one above it.
+// Binary returns the path of sluice-cluster: the environment variable SLUICE_CLUSTER_BIN, or bin/sluice-cluster in the
+// working directory or in one above it.
 func Binary() (string, error) {
 	path, err := find(filepath.Join("bin", "sluice-cluster"))
 	if named := os.Getenv(binaryVariable); named != "" {

@@ -1,7 +1,6 @@
-// Package controlplane starts real Kubernetes control planes for tests and for the demo, by running
-// bin/sluice-cluster. It is no fake and no wrapper of the API: callers make their own clients from
-// Cluster.Config. Its one invariant: a cluster ends with Stop or with the process that started it,
-// even when that process is killed.
+// Package controlplane starts real Kubernetes control planes for tests and for the demo, by running bin/sluice-cluster.
+// It has no fakes and does not wrap the API: callers create their own clients from Cluster.Config. Its one invariant: a
+// cluster ends with Stop or with the process that started it, even when that process is killed.
 package controlplane
 
 import (
@@ -24,38 +23,40 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Annotations and labels by which a test decides how ready a pod is; see dev/cluster/kwok.yaml.
+// Annotations and labels with which a test controls the readiness of a pod; see dev/cluster/kwok.yaml.
 const (
-	// NeverReady is a label or annotation: while a pod carries it as "true" it runs and is not ready.
-	// Adding it makes a ready pod unready, removing it makes the pod ready.
+	// NeverReady is a label or annotation. While it is "true", the pod runs and is not ready. Adding it makes a ready
+	// pod unready, removing it makes the pod ready.
 	NeverReady = "sluice.dev/never-ready"
-	// ReadyAfter is an annotation, a Go duration: the pod runs at once and is ready that much later.
+	// ReadyAfter is an annotation with a Go duration. The pod runs at once and gets ready after that time.
 	ReadyAfter = "sluice.dev/ready-after"
 )
 
-// stopTimeout bounds Stop; the components are killed, not asked, so that it takes milliseconds.
+// stopTimeout bounds Stop. The components are killed and not asked to end, so Stop takes milliseconds.
 const stopTimeout = 20 * time.Second
 
-// Options choose the cluster that Start makes. The zero value is a cluster of two nodes.
+// Options choose the cluster that Start creates. The zero value is a cluster of two nodes.
 type Options struct {
-	// Dir holds keys, logs and data. If empty, a temporary directory that Stop removes.
+	// Dir holds keys, logs and data. If empty, Start uses a temporary directory that Stop removes.
 	Dir string
 	// Nodes is the number of nodes, kwok-node-0 and on; 0 means 2.
 	Nodes int
-	// PodsPerNode is the room on each node; 0 means 500.
+	// PodsPerNode is the capacity of each node; 0 means 500.
 	PodsPerNode int
 	// Audit makes the API server write AuditLog.
 	Audit bool
-	// AuditPolicy is the absolute path of an audit policy to use instead of the built-in one, which logs writes of users only.
+	// AuditPolicy is the absolute path of an audit policy. It replaces the built-in one, which logs writes of users
+	// only.
 	AuditPolicy string
-	// TypeChecks has the control plane write into the status of each ValidatingAdmissionPolicy what is wrong with the types of its expressions.
+	// TypeChecks makes the control plane check the types of expressions in each ValidatingAdmissionPolicy, and write
+	// the errors into its status.
 	TypeChecks bool
-	// CRDs are files of CustomResourceDefinitions, or directories of such *.yaml files, that are
-	// served when Start returns.
+	// CRDs are files of CustomResourceDefinitions, or directories of such *.yaml files. The API server serves them when
+	// Start returns.
 	CRDs []string
-	// ControllerQPS is how many requests a second the controller manager may make; 0 means 1000.
+	// ControllerQPS is the limit of requests per second of the controller manager; 0 means 1000.
 	ControllerQPS int
-	// Detach lets the cluster outlive this process: it ends when Pid is told to. Dir must be set.
+	// Detach lets the cluster outlive this process. It ends when the process Pid gets SIGTERM. Dir must be set.
 	Detach bool
 }
 
@@ -67,11 +68,11 @@ type Cluster struct {
 	Config *rest.Config
 	// AuditLog is the path that Audit reads; empty without Options.Audit.
 	AuditLog string
-	// StartedIn is how long it took until everything was usable.
+	// StartedIn is the time until all of the cluster was usable.
 	StartedIn time.Duration
 
 	binary string
-	// temporary is the directory to remove in the end, if any.
+	// temporary is the directory to remove at the end, if any.
 	temporary string
 	process   *exec.Cmd
 	lifeline  io.Closer
@@ -82,9 +83,9 @@ type Cluster struct {
 	rbac      rbac
 }
 
-// Start runs a cluster and returns when its nodes are ready, its namespaces have service accounts
-// and the CRDs given are served. Ports are picked freely, so clusters do not clash.
-// ctx bounds the start only; the caller must Stop the cluster.
+// Start runs a cluster. It returns when the nodes are ready, the namespaces have service accounts, and the API server
+// serves the given CRDs. The ports are free ones, so clusters do not clash. ctx bounds the start only; the caller must
+// Stop the cluster.
 func Start(ctx context.Context, opts Options) (*Cluster, error) {
 	binary, err := Binary()
 	if err != nil {
@@ -115,8 +116,8 @@ func Start(ctx context.Context, opts Options) (*Cluster, error) {
 	return c, nil
 }
 
-// Stop ends the cluster and everything it runs; the second call and later ones return what the
-// first did. The error is why the cluster ended before, if it did.
+// Stop ends the cluster and all its processes. Later calls return the result of the first. The error is the reason for
+// which the cluster ended earlier, if it did.
 func (c *Cluster) Stop() error { return c.stop() }
 
 func (c *Cluster) launch(opts Options) (io.Reader, error) {
@@ -140,7 +141,7 @@ func (c *Cluster) launch(opts Options) (io.Reader, error) {
 	return stdout, nil
 }
 
-// launchDetached gives the cluster files to write to, which stay when this process is gone, and a session of its own.
+// launchDetached gives the cluster its own session, and output files that stay when this process is gone.
 func (c *Cluster) launchDetached(dir string) (io.Reader, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the directory of the cluster: %w", err)
@@ -163,10 +164,10 @@ func (c *Cluster) launchDetached(dir string) (io.Reader, error) {
 	return stdout, nil
 }
 
-// Pid is the process to end with SIGTERM when the cluster is detached.
+// Pid returns the process that ends a detached cluster when it gets SIGTERM.
 func (c *Cluster) Pid() int { return c.process.Process.Pid }
 
-// await reads the announcement of a cluster that has become usable.
+// await reads the announcement of a usable cluster.
 func (c *Cluster) await(stdout io.Reader) error {
 	line, err := bufio.NewReader(stdout).ReadBytes('\n')
 	if errors.Is(err, io.EOF) {

@@ -54,7 +54,7 @@ func TestADeploymentBecomesAvailable(t *testing.T) {
 	if len(addresses) != 3 {
 		t.Errorf("three pods have the addresses %v", addresses)
 	}
-	// What is waited for by its place in a list must be there when the waiting begins.
+	// kubectl wait with an index in a list needs the element to exist when it begins.
 	for deadline := time.Now().Add(10 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		ready := kubectl(t, c, "", "get", "endpointslice", "-l", "kubernetes.io/service-name=web", "-o", "jsonpath={.items[*].endpoints[*].conditions.ready}")
 		if ready == "true true true" {

@@ -25,7 +25,7 @@ func ForTest(t testing.TB, opts Options) *Cluster {
 	return c
 }
 
-// longestName leaves room in the 63 bytes of a namespace for what tests put behind its name.
+// longestName leaves room in the 63 bytes of a namespace for the suffixes of tests.
 const longestName = 50
 
 var named struct {
@@ -33,7 +33,8 @@ var named struct {
 	taken map[string]bool
 }
 
-// NamespaceFor is a name for the namespace of a test: the end of the test's name, with a number if the name was given before.
+// NamespaceFor returns a name for the namespace of a test. It is the end of the test's name, with a number if the name
+// was used before.
 func NamespaceFor(t testing.TB) string {
 	name := strings.Map(func(r rune) rune {
 		switch {

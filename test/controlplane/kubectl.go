@@ -14,22 +14,24 @@ import (
 	"sync"
 )
 
-// Kubectl runs kubectl as the administrator and returns its standard output. The error holds the
-// command and what it wrote to standard error. Add --as to act as somebody else.
+// Kubectl runs kubectl as the administrator and returns its standard output. The error holds the command and its
+// standard error. Add --as to act as another user.
 //
-// One process runs all commands of a cluster, so a command that is still running when ctx ends goes on until it ends by itself.
+// One process runs all commands of a cluster. A command that is still running when ctx ends goes on until it ends by
+// itself.
 func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {
 	return c.KubectlStdin(ctx, "", args...)
 }
 
-// KubectlStdin is Kubectl with standard input, as for `apply -f -`. What it writes of RBAC is in force when it returns.
+// KubectlStdin is Kubectl with standard input, as for `apply -f -`. Its changes of RBAC are in force when it returns.
 func (c *Cluster) KubectlStdin(ctx context.Context, stdin string, args ...string) (string, error) {
 	out, err := c.commands.run(ctx, c, stdin, args)
 	lost := false
 	for try := 1; err != nil && ctx.Err() == nil; try++ {
-		// As a user does who sends a write again that lost a race: `replace` reads a version and may find a controller's write after it.
+		// A user would repeat a write that lost a race: `replace` reads a version, and a controller may write after
+		// that.
 		conflict := strings.Contains(err.Error(), "the object has been modified") && try <= 5
-		// `wait` gives up on an object so new that its conditions are null, as those of a CustomResourceDefinition are.
+		// `wait` gives up on a new object whose conditions are still null, for example a CustomResourceDefinition.
 		unconditioned := strings.Contains(err.Error(), ".status.conditions accessor error: <nil>")
 		unanswered := Unanswered(err)
 		if !conflict && !unconditioned && !unanswered {
@@ -47,13 +49,13 @@ func (c *Cluster) KubectlStdin(ctx context.Context, stdin string, args ...string
 	return out, err
 }
 
-// carriedOut reports whether the error of a repeated command shows that the API server carried it out the first time: the object to create exists, or the
-// object to delete is gone.
+// carriedOut reports whether the error of a repeated command shows that the API server carried out the first one. Then
+// the object to create exists, or the object to delete is gone.
 func carriedOut(args []string, err error) bool {
 	return slices.Contains(args, "create") && strings.Contains(err.Error(), "(AlreadyExists)") || slices.Contains(args, "delete") && strings.Contains(err.Error(), "(NotFound)")
 }
 
-// KubectlEnv is Kubectl in a process of its own, with further variables in its environment.
+// KubectlEnv is Kubectl in its own process, with additional environment variables.
 func (c *Cluster) KubectlEnv(ctx context.Context, env []string, args ...string) (string, error) {
 	command := c.kubectl(ctx, append([]string{"--kubeconfig", c.Kubeconfig}, args...)...)
 	command.Env = append(command.Env, env...)
@@ -72,14 +74,15 @@ func (c *Cluster) kubectl(ctx context.Context, args ...string) *exec.Cmd {
 	return command
 }
 
-// commands is `kubectl serve`, which runs the commands of one cluster from the first one to the end of the cluster. The zero value is ready.
+// commands is `kubectl serve`, which runs the commands of one cluster from the first one to the end of the cluster. The
+// zero value is ready.
 type commands struct {
 	mu      sync.Mutex
 	process *exec.Cmd
 	stderr  bytes.Buffer
 	stdin   io.WriteCloser
 	calls   *json.Encoder
-	// waiting has who waits for the answer to each call, and is nil when the process has ended.
+	// waiting has the channel for the answer to each call. It is nil when the process has ended.
 	waiting map[int]chan<- commandAnswer
 	last    int
 	ended   chan struct{}
@@ -100,7 +103,7 @@ type commandAnswer struct {
 }
 
 func (s *commands) run(ctx context.Context, c *Cluster, stdin string, args []string) (string, error) {
-	if slices.Contains(args, "can-i") { // it ends the process that runs it when the answer is no
+	if slices.Contains(args, "can-i") { // kubectl ends its process when the answer is no
 		return c.KubectlEnv(ctx, nil, args...)
 	}
 	answered, err := s.send(c, stdin, append([]string{"--kubeconfig", c.Kubeconfig}, args...))
@@ -161,7 +164,7 @@ func (s *commands) start(c *Cluster) error {
 	return nil
 }
 
-// receive hands the answers out until there are no more.
+// receive delivers answers until the output ends.
 func (s *commands) receive(stdout io.Reader) {
 	defer close(s.ended)
 	for answers := json.NewDecoder(stdout); ; {
@@ -177,7 +180,7 @@ func (s *commands) receive(stdout io.Reader) {
 		waiting := s.waiting
 		s.waiting = nil
 		s.mu.Unlock()
-		_ = s.process.Wait() // that it ended is what those who wait are told
+		_ = s.process.Wait() // the callers learn that the process has ended
 		for _, answered := range waiting {
 			close(answered)
 		}
@@ -185,7 +188,7 @@ func (s *commands) receive(stdout io.Reader) {
 	}
 }
 
-// stop ends the process, if there is one, and what it still runs.
+// stop ends the process, if it runs, and its commands.
 func (s *commands) stop() {
 	s.mu.Lock()
 	begun := s.ended != nil

@@ -44,7 +44,7 @@ func TestCommandsDoNotMeet(t *testing.T) {
 	}
 }
 
-// What is applied without kubectl is what kubectl makes of it, when it is new and when it is there already.
+// Apply without kubectl must have the same result as kubectl, for a new object and for an existing one.
 func TestApplyWritesWhatKubectlWrites(t *testing.T) {
 	t.Parallel()
 	c := controlplane.ForTest(t, controlplane.Options{Nodes: 1})
@@ -78,7 +78,8 @@ func TestApplyWritesWhatKubectlWrites(t *testing.T) {
 	}
 }
 
-// writtenByKubectl is what kubectl has written of an object, without what differs between namespaces and moments.
+// writtenByKubectl returns the fields of an object that kubectl has written. It leaves out fields that differ between
+// namespaces or over time.
 func writtenByKubectl(t *testing.T, c *controlplane.Cluster, namespace, what string) any {
 	t.Helper()
 	u := &unstructured.Unstructured{}

@@ -119,8 +119,7 @@ func processes(t *testing.T, dir string) []string {
 	return found
 }
 
-// awaitNoProcess waits for processes that are not children of the test, so that there is nothing to
-// wait on but the list.
+// awaitNoProcess waits for the end of processes that are not children of the test. It polls the list of processes.
 func awaitNoProcess(t *testing.T, dir string) {
 	t.Helper()
 	deadline := time.After(10 * time.Minute)

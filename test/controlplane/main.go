@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// Main runs the tests of a package beside a control plane that they share, with the CRDs, service accounts and roles of an installation,
-// and returns the exit code. use gets it before the first test; with -short there is none, and use is not called. root is the
-// way to the root of the module.
+// Main runs the tests of a package with a shared control plane, and returns the exit code. The control plane has the
+// CRDs, service accounts and roles of an installation. use gets it before the first test. With -short it does not
+// exist, and Main does not call use. root is the path to the root of the module.
 func Main(m *testing.M, root string, use func(*Cluster)) int {
 	flag.Parse()
 	if testing.Short() {

@@ -19,7 +19,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// rbac tells when what was written of RBAC is in force: the API server decides by what its own watches have shown to it. The zero value is ready.
+// rbac waits until changes of RBAC are in force. The API server decides by the state that its own watches have reached.
+// The zero value is ready.
 type rbac struct {
 	mu   sync.Mutex
 	last int
@@ -27,8 +28,9 @@ type rbac struct {
 
 const rbacMarker = "sluice-test-marker"
 
-// inForce returns when the API server decides by all objects of RBAC that were written before the call. It grants something by an object of each
-// kind and asks until that counts, because a watch shows the objects of a kind in the order in which they were written.
+// inForce returns when the API server decides by all objects of RBAC that were written before the call. It grants a
+// right by an object of each kind and waits until that counts. A watch shows the objects of a kind in the order in
+// which they were written.
 func (r *rbac) inForce(ctx context.Context, c *Cluster) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -84,7 +86,7 @@ func writesRBAC(args []string, stdin string) bool {
 			return true
 		case i > 0 && args[i-1] == "-f" && arg != "-":
 			text, err := os.ReadFile(arg)
-			if err != nil || bytes.Contains(text, []byte(group)) { // a directory may have them
+			if err != nil || bytes.Contains(text, []byte(group)) { // the files of a directory may have them
 				return true
 			}
 		}

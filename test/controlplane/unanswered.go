@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Unanswered reports whether the API server may have carried out a request although the caller got err: the API server was too busy to answer in time, or
-// the caller lost the connection. err may hold what kubectl printed.
+// Unanswered reports whether the API server may have carried out a request although the caller got err. The API server
+// was too busy to answer in time, or the caller lost the connection. err may hold the output of kubectl.
 func Unanswered(err error) bool {
 	return err != nil && slices.ContainsFunc([]string{
 		"request did not complete within requested timeout", "etcdserver: request timed out",

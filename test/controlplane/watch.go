@@ -22,8 +22,8 @@ type watcher[L runtime.Object] interface {
 	Watch(context.Context, metav1.ListOptions) (watch.Interface, error)
 }
 
-// Watch is the Watch of a client, but it reconnects when a busy machine loses the connection, and misses no event. Without a resource version in o, it begins
-// with an event of type Added for each object that exists.
+// Watch is the Watch of a client, but it reconnects when a busy machine loses the connection, and misses no event.
+// Without a resource version in o, it begins with an event of type Added for each object that exists.
 func Watch[L runtime.Object](ctx context.Context, client watcher[L], o metav1.ListOptions) (watch.Interface, error) {
 	var first []watch.Event
 	from := o.ResourceVersion
@@ -86,8 +86,8 @@ func Watch[L runtime.Object](ctx context.Context, client watcher[L], o metav1.Li
 	return all, nil
 }
 
-// AwaitObject returns the object of a name once reached accepts it. reached gets nil while there is no such object. The error says why the API server
-// could not be asked, or that ctx has ended.
+// AwaitObject returns the object of a name once reached accepts it. reached gets nil while the object does not exist.
+// The error is an error of the API server, or reports that ctx has ended.
 func AwaitObject(ctx context.Context, client dynamic.ResourceInterface, name string, reached func(*unstructured.Unstructured) bool) (*unstructured.Unstructured, error) {
 	only := metav1.ListOptions{FieldSelector: "metadata.name=" + name}
 	list, err := client.List(ctx, only)

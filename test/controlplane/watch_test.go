@@ -13,7 +13,7 @@ import (
 	"sluice.dev/sluice/test/controlplane"
 )
 
-// lossy is a client of pods whose connection is lost after each event.
+// lossy is a client of pods that loses its connection after each event.
 type lossy struct{ from []string }
 
 func pod(version string) *corev1.Pod {
