@@ -74,7 +74,7 @@ spec:
         / sum(rate(http_requests_total{namespace="{{args.namespace}}",service="{{args.canaryService}}"}[2s]))
     passWhen: value >= double(args.limit)
 `
-	// watch looks for as long as the release lasts.
+	// watch measures during the whole release.
 	watch = `apiVersion: sluice.dev/v1alpha1
 kind: AnalysisTemplate
 metadata: {name: watch}
@@ -116,26 +116,26 @@ spec:
 `
 )
 
-// app is an application in a namespace of its own, with traffic on it.
+// app is an application in its own namespace, with traffic on it.
 type app struct {
 	*traffic
 	w  *world.World
 	ns string
 }
 
-// plan is what a test says of its Rollout, in flow style.
+// plan has the parts of a Rollout that a test sets, in flow style.
 type plan struct {
 	// release is the value of strategy.analysis, steps are the steps.
 	release   string
 	steps     []string
 	templates []string
-	// rate is how many requests a second go to either version; 0 means 200.
+	// rate is the number of requests per second for each version; 0 means 200.
 	rate float64
 	// provider is the address of a stand-in; empty means the real Prometheus.
 	provider string
 }
 
-// use names a template, with further fields of the analysis.
+// use returns a reference to a template, with additional fields of the analysis.
 func (p *plan) use(t *testing.T, template, more string) string {
 	address := p.provider
 	if address == "" {
@@ -180,7 +180,7 @@ func (a *app) deploy(t *testing.T, version string) {
 	}
 }
 
-// deployAs is deploy of a version with a rollout-id.
+// deployAs deploys a version with a rollout-id.
 func (a *app) deployAs(t *testing.T, version, id string) {
 	t.Helper()
 	if err := a.w.Patch(t, a.ns, "deployment", "app", fmt.Sprintf(
@@ -189,7 +189,7 @@ func (a *app) deployAs(t *testing.T, version, id string) {
 	}
 }
 
-// image is what the Deployment wants to run.
+// image returns the image that the Deployment wants to run.
 func (a *app) image(t *testing.T) string {
 	t.Helper()
 	containers, _, err := unstructured.NestedSlice(a.w.Get(t, a.ns, "deployment", "app").Object, "spec", "template", "spec", "containers")
@@ -200,7 +200,7 @@ func (a *app) image(t *testing.T) string {
 	return image
 }
 
-// weight is the share of the canary on the live route.
+// weight returns the share of the canary on the live route.
 func weight(u *unstructured.Unstructured) int64 {
 	if u == nil {
 		return -1
@@ -218,7 +218,7 @@ func weight(u *unstructured.Unstructured) int64 {
 	return 0
 }
 
-// onStable waits until the route sends nothing to the canary.
+// onStable waits until the route sends no traffic to the canary.
 func (a *app) onStable(t *testing.T) time.Time {
 	t.Helper()
 	a.w.AwaitObject(t, a.ns, "virtualservice", "app", "to be on stable", func(u *unstructured.Unstructured) bool { return weight(u) == 0 })

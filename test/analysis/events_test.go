@@ -8,7 +8,7 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// failing is a release that metrics have stopped at its first step.
+// failing returns a release that metrics have stopped at its first step.
 func failing(t *testing.T) *app {
 	p := plan{templates: []string{success}}
 	p.steps = []string{"{replicas: 1, traffic: 20%, analysis: " + p.use(t, "success", ", autoPromote: true") + "}"}

@@ -11,7 +11,8 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// Two analyzers run beside those of all tests' world, and are ended and begun again all the time, wherever they are.
+// Two analyzers run in addition to the analyzers of the shared world. The test ends and starts them repeatedly, at any
+// point of their work.
 func TestAnalyzersThatComeAndGoChangeNoVerdict(t *testing.T) {
 	t.Parallel()
 	w := world.Shared(t)

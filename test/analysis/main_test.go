@@ -1,5 +1,6 @@
-// Package analysis tells what users live through with releases that metrics decide about: on a real control plane, with a real
-// Prometheus that scrapes a real exporter. The requests that the exporter counts are made up here; what is measured of them is not.
+// Package analysis plays the stories of users whose releases depend on metrics. It uses a real control plane, with a real
+// Prometheus that scrapes a real exporter. The requests that the exporter counts are invented; the measurements of them
+// are real.
 package analysis
 
 import (

@@ -34,7 +34,8 @@ func TestAGoodVersionPromotesItself(t *testing.T) {
 	a.wantRecorded(t, 1, api.OutcomeCompleted, "1 by analysis: Passed", "2 by analysis: Passed")
 }
 
-// wantRecorded checks who let the steps of a release end, and what their metrics said last, by its RolloutHistory.
+// wantRecorded checks in the RolloutHistory which actor ended each step of a release, and the last values of its
+// metrics.
 func (a *app) wantRecorded(t *testing.T, epoch int64, outcome api.HistoryOutcome, want ...string) {
 	t.Helper()
 	record := a.w.AwaitHistory(t, a.ns, "app", epoch, outcome)
@@ -71,7 +72,7 @@ func TestABadVersionIsStopped(t *testing.T) {
 	}
 }
 
-// The analysis may see one interval of bad requests before it can tell; then traffic is back in less than a second.
+// The analysis may need one interval of bad requests. Then the traffic is back in less than a second.
 func TestAVersionThatTurnsBadDuringAPauseIsStopped(t *testing.T) {
 	t.Parallel()
 	p := plan{templates: []string{watch}}
@@ -89,7 +90,7 @@ func TestAVersionThatTurnsBadDuringAPauseIsStopped(t *testing.T) {
 	a.w.AwaitObject(t, a.ns, "deployment", "app-canary", "to be gone", func(u *unstructured.Unstructured) bool { return u == nil })
 }
 
-// The version that was rolled back takes its rollout-id with it, so that it is held when a tool applies it again.
+// The rollback also removes the rollout-id of the version, so that the version is held when a tool applies it again.
 func TestAFailureThatRollsBack(t *testing.T) {
 	t.Parallel()
 	p := plan{templates: []string{success}}
@@ -129,7 +130,7 @@ func TestAFailureThatAsksAPersonIsOverruledByForceOnly(t *testing.T) {
 	}
 }
 
-// command gives a command as the CLI does.
+// command writes a command as the CLI does.
 func (a *app) command(t *testing.T, r *api.Rollout, action api.CommandAction) {
 	t.Helper()
 	user := strings.TrimSpace(a.w.Do(t, "auth", "whoami", "-o", "jsonpath={.status.userInfo.username}"))

@@ -15,7 +15,7 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// liar is a provider that answers as a test wants it to, and else as the real Prometheus does.
+// liar is a provider that gives the answers of a test, and otherwise those from the real Prometheus.
 type liar struct {
 	*httptest.Server
 	lie   atomic.Pointer[http.HandlerFunc]
@@ -46,7 +46,7 @@ func (l *liar) tells(h http.HandlerFunc) { l.lie.Store(&h) }
 
 func (l *liar) honest() { l.lie.Store(nil) }
 
-// To an analysis each wrong answer is an error. pkg/metric tests them one by one.
+// An analysis treats each wrong answer as an error. pkg/metric tests them one by one.
 func TestAProviderThatCannotBeBelievedHoldsTheRelease(t *testing.T) {
 	t.Parallel()
 	l := aLiar(t)
@@ -103,7 +103,7 @@ func TestLowTrafficDecidesNothing(t *testing.T) {
 	a.await(t, aborted)
 }
 
-// A window that begins before the traffic changed would be judged by the version before.
+// A window that begins before the change of traffic would measure the version before.
 func TestNothingIsMeasuredBeforeTheWindowIsPast(t *testing.T) {
 	t.Parallel()
 	p := plan{templates: []string{success}}
@@ -112,7 +112,7 @@ func TestNothingIsMeasuredBeforeTheWindowIsPast(t *testing.T) {
 	a.deploy(t, "2")
 	r := a.await(t, says(api.AnalysisPassed))
 	run := r.Status.Analysis.Step
-	first := run.Metrics[0].LastTime.Add(-2 * time.Second) // of three, a second apart
+	first := run.Metrics[0].LastTime.Add(-2 * time.Second) // the first of three measurements, a second apart
 	if least := run.RoutedAt.Add(2 * time.Second); first.Before(least) {
 		t.Errorf("the first measurement was for %s, less than the window of 2s after %s", first, run.RoutedAt)
 	}

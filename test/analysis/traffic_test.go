@@ -14,7 +14,7 @@ import (
 	provider "sluice.dev/sluice/test/prometheus"
 )
 
-// shared is the one Prometheus of all tests, and the exporter that it scrapes.
+// shared has the one Prometheus of all tests, and the exporter that it scrapes.
 var shared struct {
 	once     sync.Once
 	server   *provider.Server
@@ -24,7 +24,7 @@ var shared struct {
 	err      error
 }
 
-// theProvider starts them. Ten scrapes a second let a measurement every second see several.
+// theProvider starts both. With ten scrapes per second, each measurement of a second sees several.
 func theProvider(t *testing.T) *provider.Server {
 	t.Helper()
 	shared.once.Do(func() { shared.err = startProvider() })
@@ -65,10 +65,10 @@ func stopProvider() {
 	}
 }
 
-// group is how one version answers: the share of its requests that fail, and the share that is slow.
+// group describes the answers of one version: the share of failing requests, and the share of slow ones.
 type group struct{ bad, slow float64 }
 
-// traffic makes up requests to both versions of an application until the test ends.
+// traffic invents requests to both versions of an application until the test ends.
 type traffic struct {
 	mu             sync.Mutex
 	stable, canary group
@@ -77,7 +77,7 @@ type traffic struct {
 
 const tick = 20 * time.Millisecond
 
-// flow begins with so many requests a second to either version.
+// flow starts with a number of requests per second for each version.
 func flow(t *testing.T, namespace string, rate float64) *traffic {
 	t.Helper()
 	theProvider(t)
@@ -104,7 +104,8 @@ func flow(t *testing.T, namespace string, rate float64) *traffic {
 	return f
 }
 
-// answer counts what both versions have answered in so many seconds. Whole requests are counted; owed is what is left.
+// answer counts the answers of both versions in a number of seconds. It counts whole requests; owed has the remaining
+// fractions.
 func (f *traffic) answer(namespace string, seconds float64, owed map[string]float64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
