@@ -48,7 +48,7 @@ func TestWhatOpenKruiseRefuses(t *testing.T) {
 	}
 }
 
-// A guard of these fields has to take null, absent and these for the same.
+// A guard of these fields must treat null, absent and these values alike.
 func TestWhatOpenKruisePutsInPlaceOfNull(t *testing.T) {
 	t.Parallel()
 	for sentence, test := range map[string]struct {

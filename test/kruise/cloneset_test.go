@@ -184,7 +184,8 @@ func TestNothingHoldsACloneSetOfNoReplicas(t *testing.T) {
 	})
 }
 
-// Of a surge beside all the old pods nothing comes back: with more than half of the pods new the controller wants fewer than there are.
+// A lost pod of a full surge does not come back. With more than half of the pods new, the controller wants fewer pods
+// than there are.
 func TestTheSurgeOfACloneSetDoesNotLast(t *testing.T) {
 	t.Parallel()
 	w := aWorkload(t, plane(t), cloneSets, 5, "replicas: 5")

@@ -104,7 +104,7 @@ func TestADaemonSetMovesByThePodsThatAreDeleted(t *testing.T) {
 	}
 }
 
-// The revision that is new is the one of the highest number: a native DaemonSet does not name it.
+// The new revision is the one with the highest number: the status of a native DaemonSet does not name it.
 func TestTheNewestRevisionOfADaemonSetIsThatOfItsTemplate(t *testing.T) {
 	t.Parallel()
 	w := aWorkload(t, plane(t), daemonSets, nodes, "updateStrategy: {type: OnDelete}")
@@ -138,14 +138,14 @@ func TestTheNewestRevisionOfADaemonSetIsThatOfItsTemplate(t *testing.T) {
 	}
 }
 
-// What a release counts pods by.
+// A release counts pods by these labels.
 func TestTheLabelsThatNameTheRevisionOfAPod(t *testing.T) {
 	t.Parallel()
 	hash := func(pod corev1.Pod, label string) string { return pod.Labels[label] }
 	for sentence, test := range map[string]struct {
 		w              *workload
-		field          string // of the status, if it names the revision
-		full, template bool   // the label holds the revision's whole name; there is also pod-template-hash
+		field          string // the field of the status that names the revision, if any
+		full, template bool   // full: the label holds the revision's whole name; template: the pod also has pod-template-hash
 	}{
 		"CloneSet":             {aWorkload(t, plane(t), cloneSets, 1, "replicas: 1"), "updateRevision", true, true},
 		"Advanced StatefulSet": {aWorkload(t, plane(t), advancedStatefulSets, 1, "replicas: 1"), "updateRevision", true, false},

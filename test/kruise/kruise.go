@@ -1,11 +1,13 @@
-// Package kruise runs OpenKruise's own controllers of CloneSet, Advanced StatefulSet and Advanced DaemonSet beside a control plane
-// of test/controlplane, as the process bin/sluice-kruise. It is no wrapper of these kinds: callers write objects with clients of
-// their own. Its one invariant: the controllers end with Stop or with the process that started them, even when that is killed.
+// Package kruise runs OpenKruise's own controllers of CloneSet, Advanced StatefulSet and Advanced DaemonSet for a
+// control plane of test/controlplane, as the process bin/sluice-kruise. It does not wrap these kinds: callers write
+// objects with their own clients. Its one invariant: the controllers end with Stop or with the process that started
+// them, even when that process is killed.
 //
-// Its tests say what releases rely on: how each kind, and its native relative, answers to what a release writes.
+// Its tests show the behaviour on which releases rely: the reaction of each kind, and of its native relative, to the
+// writes of a release.
 //
-// Pods are played by kwok, which cannot replace an image in a pod that runs: let objects recreate their pods (ReCreate, which is
-// the default of all three).
+// kwok plays the pods and cannot replace an image in a running pod. So let objects recreate their pods (ReCreate, which
+// is the default of all three).
 package kruise
 
 import (
@@ -25,9 +27,9 @@ const stopTimeout = 20 * time.Second
 
 // Controllers are the running controllers of OpenKruise.
 type Controllers struct {
-	// StartedIn is how long it took, once the process ran, until objects were defaulted and moved.
+	// StartedIn is the time from the start of the process until the controllers defaulted and reconciled objects.
 	StartedIn time.Duration
-	// Version is that of OpenKruise.
+	// Version is the version of OpenKruise.
 	Version string
 
 	process  *exec.Cmd
@@ -36,9 +38,9 @@ type Controllers struct {
 	stop     func() error
 }
 
-// Start runs the controllers and returns when they see the cluster and its API server defaults their kinds. The cluster must serve
-// CRDs. ctx bounds the start only; the caller must Stop them, before the cluster. Without them the API server refuses to write
-// objects of these kinds, for their webhooks do not answer.
+// Start runs the controllers. It returns when they see the cluster and its API server defaults their kinds. The cluster
+// must serve CRDs. ctx bounds the start only. The caller must Stop the controllers, before the cluster. Without them,
+// the API server refuses to write objects of these kinds, because their webhooks do not answer.
 func Start(ctx context.Context, kubeconfig string) (*Controllers, error) {
 	binary, err := Binary()
 	if err != nil {
@@ -62,8 +64,8 @@ func Start(ctx context.Context, kubeconfig string) (*Controllers, error) {
 	return c, nil
 }
 
-// Stop ends the controllers; the second call and later ones return what the first did. The error is why they ended before, if
-// they did.
+// Stop ends the controllers. Later calls return the result of the first. The error is the reason for which they ended
+// earlier, if they did.
 func (c *Controllers) Stop() error { return c.stop() }
 
 func (c *Controllers) launch(binary, kubeconfig string) (io.Reader, error) {
@@ -84,7 +86,7 @@ func (c *Controllers) launch(binary, kubeconfig string) (io.Reader, error) {
 	return stdout, nil
 }
 
-// await reads the announcement of controllers that run.
+// await reads the announcement of the running controllers.
 func (c *Controllers) await(stdout io.Reader) error {
 	line, err := bufio.NewReader(stdout).ReadBytes('\n')
 	if errors.Is(err, io.EOF) {

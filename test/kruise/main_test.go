@@ -12,7 +12,7 @@ import (
 	"sluice.dev/sluice/test/kruise"
 )
 
-// nodes is how many there are, and so how many pods a DaemonSet has.
+// nodes is the number of nodes, and so the number of pods of a DaemonSet.
 const nodes = 5
 
 func TestMain(m *testing.M) {
@@ -56,7 +56,7 @@ func run(m *testing.M) (code int, err error) {
 	return m.Run(), nil
 }
 
-// plane is the cluster; with -short the test is skipped.
+// plane returns the cluster. With -short it skips the test.
 func plane(t *testing.T) *controlplane.Cluster {
 	t.Helper()
 	if testing.Short() {
@@ -65,16 +65,16 @@ func plane(t *testing.T) *controlplane.Cluster {
 	return shared
 }
 
-// step is something that happens to a workload, and what comes of it.
+// step is an event in the life of a workload, and its result.
 type step struct {
 	sentence string
 	patch    string // a merge patch
 	lose     string // the image of a pod to delete
-	forGood  bool   // it does not come back
+	forGood  bool   // the pod does not come back
 	want     state
 }
 
-// play lets the steps happen one after the other.
+// play plays the steps one after the other.
 func play(t *testing.T, w *workload, steps []step) {
 	t.Helper()
 	for i, s := range steps {

@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// state is what a workload and its pods show. Images stand for revisions.
+// state is the visible state of a workload and its pods. Images stand for revisions.
 type state struct {
-	// Pods are those that are not being deleted, by image; those that are not ready count under the image with a "?".
+	// Pods counts the pods that are not being deleted, by image. Unready pods count under the image with a "?".
 	Pods map[string]int
 	// All, Updated, Ready and Available are the counts of the status; Ready and Available are of updated pods.
 	All, Updated, Ready, Available int64
@@ -22,7 +22,7 @@ type state struct {
 	Current, Update string
 }
 
-// fields are where a kind keeps what state holds; an empty one means that the kind does not say.
+// fields has the fields of each kind with the values of state. An empty field means that the kind has no such value.
 var fields = map[string]struct{ all, updated, ready, available, current, update string }{
 	"clonesets.apps.kruise.io":    {"replicas", "updatedReplicas", "updatedReadyReplicas", "updatedAvailableReplicas", "currentRevision", "updateRevision"},
 	"statefulsets.apps.kruise.io": {"replicas", "updatedReplicas", "updatedReadyReplicas", "updatedAvailableReplicas", "currentRevision", "updateRevision"},
@@ -31,7 +31,7 @@ var fields = map[string]struct{ all, updated, ready, available, current, update 
 	"daemonsets.apps":             {"desiredNumberScheduled", "updatedNumberScheduled", "", "", "", ""},
 }
 
-// state reads the workload, and says whether its status is of its spec.
+// state reads the workload, and reports whether its status is about its current spec.
 func (w *workload) state(ctx context.Context) (state, bool, error) {
 	object, err := w.dynamic.Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -61,7 +61,7 @@ func (w *workload) state(ctx context.Context) (state, bool, error) {
 	return s, number("observedGeneration") == object.GetGeneration(), nil
 }
 
-// images are those of the revisions, by the hash that ends a revision's name.
+// images returns the images of the revisions, by the hash at the end of a revision's name.
 func (w *workload) images(ctx context.Context) (map[string]string, error) {
 	list, err := w.typed.AppsV1().ControllerRevisions(w.namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -69,7 +69,7 @@ func (w *workload) images(ctx context.Context) (map[string]string, error) {
 	}
 	found := map[string]string{}
 	for _, revision := range list.Items {
-		var data appsv1.Deployment // as far as the template, it is of the same form
+		var data appsv1.Deployment // up to the template, it has the same form
 		if err := json.Unmarshal(revision.Data.Raw, &data); err != nil {
 			return nil, fmt.Errorf("read the revision %s: %w", revision.Name, err)
 		}

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// both are the two kinds of StatefulSet. What is said of one that says less of its pods is said without that.
+// both plays a test with the two kinds of StatefulSet. It leaves out the values that the native kind does not have.
 func both(t *testing.T, play func(*testing.T, schema.GroupVersionResource, func(state) state)) {
 	t.Helper()
 	t.Run("Advanced", func(t *testing.T) {
@@ -110,8 +110,9 @@ func TestABrokenPodOfAnOrderedStatefulSetStaysUntilItIsDeleted(t *testing.T) {
 	})
 }
 
-// A StatefulSet knows its stable revision when the last pod of that is lost. The Advanced one may forget it, depending on whether its
-// controller writes the status in between: whoever releases it keeps the stable revision himself.
+// A StatefulSet knows its stable revision after its last stable pod is lost. The Advanced one may forget it, because
+// that depends on the moment at which its controller writes the status. A release therefore keeps the stable revision
+// itself.
 func TestAStatefulSetRemembersItsStableRevisionWithoutItsPods(t *testing.T) {
 	t.Parallel()
 	w := aWorkload(t, plane(t), statefulSets, 5, anyOrder)
@@ -150,7 +151,8 @@ func TestAnAdvancedStatefulSetPauses(t *testing.T) {
 	})
 }
 
-// Pods that are not available, and all are younger than that, may be replaced whatever maxUnavailable says.
+// If all pods are younger than minReadySeconds and unavailable, the controller may replace them regardless of
+// maxUnavailable.
 func TestUnderMinReadySecondsAnAdvancedStatefulSetReplacesAllYoungPodsAtOnce(t *testing.T) {
 	t.Parallel()
 	w := aWorkload(t, plane(t), advancedStatefulSets, 5, anyOrder)

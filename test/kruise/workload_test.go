@@ -34,7 +34,7 @@ var (
 	daemonSets           = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "daemonsets"}
 )
 
-// workload is one object and its pods, in a namespace of its own.
+// workload is one object and its pods, in its own namespace.
 type workload struct {
 	resource  schema.GroupVersionResource
 	namespace string
@@ -44,8 +44,8 @@ type workload struct {
 
 const name = "shop"
 
-// aWorkload creates an object of image shop:1 whose spec has the fields given beside selector and template, and returns when that
-// many pods are ready.
+// aWorkload creates an object of image shop:1. Its spec has the given fields in addition to selector and template. It
+// returns when the given number of pods are ready.
 func aWorkload(t *testing.T, plane *controlplane.Cluster, resource schema.GroupVersionResource, pods int, fields string) *workload {
 	t.Helper()
 	client := must(kubernetes.NewForConfig(plane.Config))(t)
@@ -109,7 +109,8 @@ func (w *workload) patch(t *testing.T, text string) {
 	must(w.dynamic.Patch(t.Context(), name, types.MergePatchType, data, metav1.PatchOptions{}))(t)
 }
 
-// lose deletes one pod of the image and returns when it is gone and another stands in its place, or without waiting for another.
+// lose deletes one pod of the image. It returns when the pod is gone and another one replaces it. With forGood it does
+// not wait for another.
 func (w *workload) lose(t *testing.T, image string, forGood bool) {
 	t.Helper()
 	pods := must(w.pods(t.Context()))(t)
@@ -145,7 +146,7 @@ func (w *workload) pods(ctx context.Context) ([]corev1.Pod, error) {
 	return list.Items, nil
 }
 
-// awaits returns when the pods and the status are as wanted, and the status is of the spec as it is.
+// awaits returns when the pods and the status are as wanted, and the status is about the current spec.
 func (w *workload) awaits(t *testing.T, want state) {
 	t.Helper()
 	w.until(t, func(ctx context.Context) (string, error) {
@@ -157,7 +158,7 @@ func (w *workload) awaits(t *testing.T, want state) {
 	})
 }
 
-// until asks until nothing is missing.
+// until polls until missing returns "".
 func (w *workload) until(t *testing.T, missing func(context.Context) (string, error)) {
 	t.Helper()
 	var last string
