@@ -1,8 +1,8 @@
-// Package validate holds the one table of Rollouts that must be accepted or refused, for
-// everything that judges them: the API server with its schema and policies, and the parser.
+// Package validate has the one table of Rollouts that must be accepted or refused. Everything that judges Rollouts uses
+// it: the API server with its schema and policies, and the parser.
 //
-// It only reads the table in pkg/api/testdata/validate; it judges nothing itself. Each
-// Case is complete: nobody else knows how the files abbreviate it.
+// It only reads the table in pkg/api/testdata/validate and judges nothing itself. Each Case is complete: only this
+// package knows how the files abbreviate it.
 package validate
 
 import (
@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Expect is what must happen to a case.
+// Expect is the expected result of a case.
 type Expect string
 
 // Values of Expect. Warn means accepted with a warning.
@@ -38,7 +38,7 @@ type Case struct {
 	Schema bool
 	// Subresource is empty or "status".
 	Subresource string
-	// User who sends the request; empty means a cluster administrator.
+	// User is the name of the sender; empty means a cluster administrator.
 	User string
 	// Old is the JSON of the object before an update, nil for a creation.
 	Old []byte
@@ -113,7 +113,7 @@ func load(name string) ([]Case, error) {
 	return cases, nil
 }
 
-// complete applies the entry's merge patches: old to the base, patch to what comes out.
+// complete applies the entry's merge patches: old to the base, patch to the result.
 func (e entry) complete(base []byte) (Case, error) {
 	c := Case{Name: e.Name, Expect: e.Expect, Message: e.Message, Schema: e.By == "schema",
 		Subresource: e.Subresource, User: e.User, Object: e.Object}

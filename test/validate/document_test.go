@@ -16,7 +16,7 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// page is docs/analysis.md.
+// page returns the text of docs/analysis.md.
 func page(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(Root(t), "docs", "analysis.md"))
@@ -26,7 +26,7 @@ func page(t *testing.T) string {
 	return string(text)
 }
 
-// manifests are the YAML blocks of the page.
+// manifests returns the YAML blocks of the page.
 func manifests(t *testing.T) []string {
 	t.Helper()
 	var list []string
@@ -36,7 +36,7 @@ func manifests(t *testing.T) []string {
 	return list
 }
 
-// checkDocument applies every manifest of the page, and looks at what the analyzer may then read.
+// checkDocument applies every manifest of the page, and checks which objects the analyzer may then read.
 func (s server) checkDocument(t *testing.T) {
 	s.kubectl(t, "create", "namespace", "shop")
 	var made []string
@@ -90,7 +90,7 @@ func TestThePageNamesEveryFieldOfAnAnalysis(t *testing.T) {
 	}
 }
 
-// leaves are the paths of the fields that hold no other fields.
+// leaves returns the paths of the fields without subfields.
 func leaves(path string, s *apiextensions.JSONSchemaProps) []string {
 	switch {
 	case s.Items != nil:

@@ -17,10 +17,11 @@ import (
 	"sluice.dev/sluice/test/controlplane"
 )
 
-// server is a control plane with our resources and policies on it.
+// server is a control plane with the resources and policies of Sluice.
 type server struct {
 	*controlplane.Cluster
-	// older: it is not the Kubernetes whose words the cases are written in. What it says then is not compared, only what it does.
+	// older reports that the Kubernetes version differs from the version whose messages the cases have. Then the test
+	// compares only results, and no messages.
 	older bool
 }
 
@@ -63,8 +64,7 @@ func (s server) kubectl(t *testing.T, args ...string) string {
 	return out
 }
 
-// awaitPolicies asks until both policies answer: nothing in their status tells when the API
-// server has begun to use them.
+// awaitPolicies polls until both policies answer. Their status does not show when the API server has begun to use them.
 func (s server) awaitPolicies(t *testing.T) {
 	t.Helper()
 	var probes []Case
@@ -85,7 +85,7 @@ func (s server) awaitPolicies(t *testing.T) {
 	}
 }
 
-// judge sends the case as a dry run and returns what the API server says to it.
+// judge sends the case as a dry run and returns the API server's warnings and error.
 func (s server) judge(t *testing.T, c Case, name string) ([]string, error) {
 	t.Helper()
 	object := decode(t, c.Object, name)
@@ -108,7 +108,7 @@ func (s server) judge(t *testing.T, c Case, name string) ([]string, error) {
 	return said.texts, err
 }
 
-// create makes the object as an administrator, and gives it its status as the executor.
+// create creates the object as an administrator, and writes its status as the executor.
 func (s server) create(t *testing.T, object *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
 	client := s.client(t, api.ExecutorUser, object, &warnings{})
@@ -137,7 +137,7 @@ func decode(t *testing.T, text []byte, name string) *unstructured.Unstructured {
 	return object
 }
 
-// client speaks as user, who may do everything, so that only schema and policies refuse.
+// client acts as a user with all rights, so that only schema and policies refuse.
 func (s server) client(t *testing.T, user string, object *unstructured.Unstructured, said *warnings) dynamic.ResourceInterface {
 	t.Helper()
 	config := rest.CopyConfig(s.Config)

@@ -27,7 +27,7 @@ type templateEntry struct {
 	Metrics []json.RawMessage `json:"metrics"`
 }
 
-// TemplateCases returns every case of the table in pkg/api/testdata/templates. The objects are AnalysisTemplates; a
+// TemplateCases returns every case of the table in pkg/api/testdata/templates. The objects are AnalysisTemplates. A
 // ClusterAnalysisTemplate with the same spec must be judged alike.
 func TemplateCases(t testing.TB) []Case {
 	t.Helper()

@@ -11,7 +11,8 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// TestTheParserTakesWhatTheSchemaTakes: a template that the API server stored never holds a release because of its limits.
+// TestTheParserTakesWhatTheSchemaTakes checks that a template in the API server never stalls a release because of its
+// limits.
 func TestTheParserTakesWhatTheSchemaTakes(t *testing.T) {
 	t.Parallel()
 	for _, c := range TemplateCases(t) {
@@ -25,7 +26,7 @@ func TestTheParserTakesWhatTheSchemaTakes(t *testing.T) {
 			}
 			args := map[string]string{}
 			for _, a := range template.Spec.Args {
-				args[a.Name] = "http://x.svc" // which is an address as well
+				args[a.Name] = "http://x.svc" // this value is an address as well
 			}
 			for _, m := range template.Spec.Metrics {
 				if _, err := analysis.ParseMetric(m, args); err != nil {
@@ -36,7 +37,7 @@ func TestTheParserTakesWhatTheSchemaTakes(t *testing.T) {
 	}
 }
 
-// The templates of the page are read as those of a Rollout that gives no arguments.
+// The test reads the templates of the page like those in a Rollout without arguments.
 func TestTheParserTakesTheTemplatesOfThePage(t *testing.T) {
 	t.Parallel()
 	standard := map[string]string{api.ArgNamespace: "shop", api.ArgStableService: "checkout", api.ArgCanaryService: "checkout-canary"}
@@ -65,7 +66,8 @@ func TestTheParserTakesTheTemplatesOfThePage(t *testing.T) {
 	}
 }
 
-// checkLimits puts every combination of small limits to both judges. The schema may refuse more: a limit that nothing can reach.
+// checkLimits sends every combination of small limits to both judges. The schema may refuse more: a limit that cannot
+// be reached.
 func (c templateClient) checkLimits(t *testing.T) {
 	for _, m := range smallMetrics() {
 		text, err := json.Marshal(map[string]any{"apiVersion": "sluice.dev/v1alpha1", "kind": "AnalysisTemplate", "spec": api.AnalysisTemplateSpec{Metrics: []api.Metric{m}}})

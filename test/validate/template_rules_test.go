@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// checkRules walks the schema and looks, for each of its rules, for a refusal that names the field and the rule. Bounds of lengths
-// are left out: they keep objects small and rules cheap.
+// checkRules walks the schema. For each of its rules, it looks for a refusal that names the field and the rule. It
+// leaves out bounds of lengths, which keep objects small and rules cheap.
 func checkRules(t *testing.T, refusals []string) {
 	indexed := regexp.MustCompile(`\[[0-9]+\]`)
 	for i, r := range refusals {
@@ -45,7 +45,7 @@ func schema(t *testing.T, name string) *apiextensions.JSONSchemaProps {
 	return crd.Spec.Versions[0].Schema.OpenAPIV3Schema
 }
 
-// rulesOf are patterns of what the API server says when a rule is broken.
+// rulesOf returns patterns of the API server's messages about broken rules.
 func rulesOf(path string, s *apiextensions.JSONSchemaProps) []*regexp.Regexp {
 	var rules []*regexp.Regexp
 	add := func(when bool, format string, args ...any) {

@@ -69,7 +69,8 @@ func (c templateClient) judge(t *testing.T, kind string, text []byte) error {
 	return err
 }
 
-// checkLargest sees that about the largest template that the API server can store stays within its budget for expressions.
+// checkLargest checks that nearly the largest template that the API server can store stays within its budget for
+// expressions.
 func (c templateClient) checkLargest(t *testing.T) {
 	query := strings.Repeat("q", 8192)
 	var headers []api.ProviderHeader

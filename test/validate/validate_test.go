@@ -53,7 +53,7 @@ func (s server) check(t *testing.T, c Case, warnings []string, err error) {
 	}
 }
 
-// checkTypes waits for the control plane's opinion on the expressions' types.
+// checkTypes waits for the control plane's check of the expressions' types.
 func (s server) checkTypes(t *testing.T) {
 	for _, name := range []string{"sluice-validate", "sluice-validate-advice"} {
 		s.kubectl(t, "wait", "--for=jsonpath={.status.observedGeneration}=1", "--timeout=600s",
@@ -79,7 +79,7 @@ func (s server) checkExplain(t *testing.T) {
 	}
 }
 
-// checkShipped applies the templates for every cluster, as a base and as they are printed.
+// checkShipped applies the templates for every cluster, as a base and in printed form.
 func (s server) checkShipped(t *testing.T) {
 	built := s.kubectl(t, "apply", "--server-side", "--validate=strict", "-o", "name", "-k", filepath.Join(Root(t), "deploy", "templates"))
 	printed, err := deploy.Manifests("templates")
@@ -108,13 +108,13 @@ func (s server) checkGrace(t *testing.T) {
 	}
 }
 
-// oldRollout is one that the policies would refuse; it is made before they are.
+// oldRollout is a Rollout that the policies would refuse. The test creates it before the policies.
 const oldRollout = `{"apiVersion":"rollouts.kruise.io/v1beta1","kind":"Rollout",
 	"metadata":{"name":"old","finalizers":["rollouts.kruise.io/rollout"]},"spec":{
 	"workloadRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"demo"},"strategy":{}}}`
 
-// checkOld sees that a Rollout from before the policies can be labelled, get a status, be
-// deleted and lose its finalizer: an executor must be able to tell its user what is wrong.
+// checkOld checks a Rollout from before the policies. Users can label and delete it, and executors can write its status
+// and remove its finalizer. An executor must be able to report the mistake to its user.
 func (s server) checkOld(t *testing.T) {
 	s.kubectl(t, "label", "rollout", "old", "team=shop")
 	s.kubectl(t, "patch", "rollout", "old", "--as", api.ExecutorUser, "--as-group", "system:masters",
@@ -144,13 +144,13 @@ func (s server) checkColumns(t *testing.T) {
 	}
 }
 
-// checkLargest sees that the largest Rollout that the schema allows stays within the
-// policies' budget for expressions.
+// checkLargest checks that the largest Rollout that the schema allows stays within the policies' budget for
+// expressions.
 func (s server) checkLargest(t *testing.T) {
 	match := `{"path":{"type":"Exact","value":"/` + strings.Repeat("p", 900) + `"},"headers":[{"name":"a","value":"b"}]}`
 	step := `{"replicas":"50%","traffic":"99.999%","mirror":{"traffic":"10%"},"matches":[` + times(16, match) + `]}`
 	var routings []string
-	for i := range 8 { // no two of which may name the same object
+	for i := range 8 { // no two entries may name the same object
 		ref := fmt.Sprintf(`{"apiVersion":"example.com/v1","kind":"K","name":"%s%d"}`, strings.Repeat("n", 240), i)
 		routings = append(routings, fmt.Sprintf(`{"service":"a%d","customNetworkRefs":[%s],"networkRefs":[%s]}`, i, times(16, ref), times(16, ref)))
 	}

@@ -14,8 +14,8 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// checkVersions writes Rollouts that nobody would think of through one version, reads and writes them back through the other, and finds
-// them as they were: whatever is set stays, also what is 0 or false, and nothing but defaults comes in addition.
+// checkVersions writes random Rollouts in one version, reads them in the other and writes them back. It then finds all
+// set fields unchanged, including 0 and false, and in addition only defaults.
 func (s server) checkVersions(t *testing.T) {
 	dice := rand.New(rand.NewPCG(20, 1))
 	ran := map[string]int{}
@@ -68,7 +68,7 @@ func (s server) checkVersions(t *testing.T) {
 	}
 }
 
-// wantKept checks that all that was sent is there.
+// wantKept checks that all sent fields are there.
 func wantKept(t *testing.T, name, path string, sent, got any) {
 	t.Helper()
 	switch sent := sent.(type) {
@@ -95,7 +95,7 @@ func wantKept(t *testing.T, name, path string, sent, got any) {
 
 func pick[T any](dice *rand.Rand, of ...T) T { return of[dice.IntN(len(of))] }
 
-// some sets fields of an object, each or not.
+// some sets a random selection of fields of an object.
 func some(dice *rand.Rand, object map[string]any, fields map[string]func() any) map[string]any {
 	for _, field := range slices.Sorted(maps.Keys(fields)) {
 		if dice.IntN(2) == 0 {
@@ -105,7 +105,7 @@ func some(dice *rand.Rand, object map[string]any, fields map[string]func() any) 
 	return object
 }
 
-// anySpec is a valid spec; legacy is of the form of v1alpha1.
+// anySpec returns a valid spec, with legacy in the form of v1alpha1.
 func anySpec(dice *rand.Rand, legacy bool) map[string]any {
 	workload := map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": "demo"}
 	spec := map[string]any{"workloadRef": workload}
