@@ -14,8 +14,8 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// istiod starts Istio's control plane and returns where it tells its routes. What takes Istio's own build of Envoy or an agent beside it is
-// left out: metrics that tell both ends of a connection, and certificates.
+// istiod starts Istio's control plane and returns the address at which it serves its routes. It leaves out metrics
+// about both ends of a connection, and certificates. These would need Istio's own build of Envoy, or an agent.
 func istiod(t *testing.T, w *world.World) string {
 	t.Helper()
 	if out, err := w.Kubectl(t.Context(), "create", "namespace", "istio-system"); err != nil && !strings.Contains(err.Error(), "AlreadyExists") {
@@ -33,7 +33,8 @@ func istiod(t *testing.T, w *world.World) string {
 	return address
 }
 
-// grpcClient starts a client that takes its routes from Istio, which stands where HTTP comes in.
+// grpcClient starts a client that takes its routes from Istio. The client replaces a gateway: HTTP requests to it
+// become gRPC calls.
 func grpcClient(t *testing.T, w *world.World, ns string) (url, host string) {
 	t.Helper()
 	address := ports.Address(t)
@@ -41,7 +42,7 @@ func grpcClient(t *testing.T, w *world.World, ns string) (url, host string) {
 	return "http://" + address + "/shop.Shop/Buy", "web." + ns + ".svc.cluster.local:80"
 }
 
-// bootstrap is how Envoy learns everything else from Istio, as one of its gateways.
+// bootstrap is the configuration with which Envoy takes all other configuration from Istio, as one of its gateways.
 const bootstrap = `{
 	"node": {"id": "router~127.0.0.1~edge.%[1]s~%[1]s.svc.cluster.local", "cluster": "edge.%[1]s",
 		"metadata": {"NAMESPACE": %[1]q, "CLUSTER_ID": "Kubernetes", "LABELS": {"istio": "edge"}}},
@@ -57,7 +58,7 @@ const bootstrap = `{
 			"explicit_http_config": {"http2_protocol_options": {}}}}}]}
 }`
 
-// envoy starts Envoy as a gateway of Istio's.
+// envoy starts Envoy as a gateway of Istio.
 func envoy(t *testing.T, w *world.World, ns string) (string, string) {
 	t.Helper()
 	control, port, err := net.SplitHostPort(istiod(t, w))

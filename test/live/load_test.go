@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	// steady is how often a request is sent all the time; patience is how long each may take.
+	// steady is the interval of the permanent requests; patience is the deadline of each request.
 	steady   = 5 * time.Millisecond
 	patience = 5 * time.Second
-	// users is how many send requests side by side.
+	// users is the number of users who send requests in parallel.
 	users = 8
 )
 
@@ -36,14 +36,14 @@ func newClient(url, host string) *client {
 	return &client{transport: &http.Transport{MaxIdleConnsPerHost: users}, url: url, host: host}
 }
 
-// overTLS has requests come over TLS, for the host that they are for.
+// overTLS makes the client send its requests over TLS, for their host.
 func (c *client) overTLS() {
 	c.transport.TLSClientConfig = &tls.Config{ServerName: c.host, RootCAs: authority()}
 	c.url = "https" + strings.TrimPrefix(c.url, "http")
 }
 
-// strangers are clients whose requests have a connection each. The workers of a gateway hear of a change one by one, and a connection is with
-// one of them.
+// strangers returns a client whose requests each have their own connection. The workers of a gateway learn of a change
+// one by one, and each connection belongs to one of them.
 func (c *client) strangers() *client {
 	alone := c.transport.Clone()
 	alone.DisableKeepAlives = true
@@ -77,7 +77,7 @@ func (c *client) ask(ctx context.Context, headers map[string]string) (string, er
 	return answer.Header.Get(version), nil
 }
 
-// tally is how many answers came from each version.
+// tally counts the answers of each version.
 type tally struct {
 	mu       sync.Mutex
 	answers  map[string]int
@@ -94,7 +94,7 @@ func (t *tally) count(version string, err error) {
 	t.answers[version]++
 }
 
-// says is what users would say of it: each version with the number of its answers.
+// says lists the versions with the number of their answers.
 func (t *tally) says() string {
 	var parts []string
 	for _, v := range slices.Sorted(maps.Keys(t.answers)) {
@@ -103,7 +103,7 @@ func (t *tally) says() string {
 	return strings.Join(parts, ", ")
 }
 
-// burst has strangers send n requests.
+// burst sends n requests of strangers.
 func (c *client) burst(ctx context.Context, n int, headers map[string]string) *tally {
 	t := &tally{answers: map[string]int{}}
 	left := make(chan struct{}, n)
@@ -124,8 +124,8 @@ func (c *client) burst(ctx context.Context, n int, headers map[string]string) *t
 	return t
 }
 
-// stream sends requests until it is stopped, which is when the test ends at the latest. A gateway that answers late gets no more than
-// one request of each user.
+// stream sends requests until it is stopped, at the latest at the end of the test. A slow gateway gets at most one
+// request of each user at a time.
 func (c *client) stream(t testing.TB) (stop func() *tally) {
 	seen := &tally{answers: map[string]int{}}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))

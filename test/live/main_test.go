@@ -1,10 +1,11 @@
 //go:build linux
 
-// Package live carries out whole releases by a watcher, an executor and real gateways, while real requests go to real backends: none of
-// them may fail. It is no test of what a gateway makes of an object that nobody sends requests through; those are elsewhere. Its one
-// invariant is that nothing between a client and the pods is Sluice's or the test's own.
+// Package live carries out whole releases with a watcher, an executor and real gateways, while real requests go to real
+// backends. None of the requests may fail. Other packages test the effect of objects on gateways without requests. The
+// one invariant of the package: no component of Sluice or of the test is between a client and the pods.
 //
-// All of it runs in a network of its own, where a pod's address can be listened on, by a user namespace that needs no privilege.
+// All of it runs in its own network, in which a test can listen on a pod's address. A user namespace makes that
+// possible without privileges.
 package live
 
 import (
@@ -32,7 +33,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// tellMissing says how many cases are skipped and why: go test shows skips to those only who ask for them.
+// tellMissing prints the number of skipped cases and the reason, because go test does not show skips by default.
 func tellMissing() {
 	for _, p := range planes {
 		if name := p.missing(); name != "" {

@@ -13,11 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inside is set in the process that is in the network of its own.
+// inside is set in the process that runs in the separate network.
 const inside = "SLUICE_LIVE_INSIDE"
 
-// enter runs this program once more, as the first process of new namespaces, and returns what it ends with. When it ends, so does all that
-// it has started, whatever becomes of this one.
+// enter runs this program again, as the first process of new namespaces, and returns its exit code. When that process
+// ends, all its children end too, even if this process has ended.
 func enter() int {
 	runtime.LockOSThread() // the child ends with the thread that started it
 	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
@@ -41,7 +41,8 @@ func enter() int {
 	return cmd.ProcessState.ExitCode()
 }
 
-// arrange makes every address that a pod can have one of this machine's: those of a loopback interface are, all that share its mask.
+// arrange makes every address that a pod can have an address of this machine: a loopback interface has all addresses
+// within its mask.
 func arrange() error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

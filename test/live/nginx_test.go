@@ -13,7 +13,8 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// itself is what ingress-nginx wants to know of the pod that it runs in, and how it is configured: Debian's nginx lacks what is left out.
+// itself has the objects that ingress-nginx reads about its own pod, and its configuration. It leaves out settings that
+// Debian's nginx lacks.
 const itself = `
 apiVersion: v1
 kind: Pod
@@ -26,8 +27,8 @@ metadata: {name: edge}
 data: {use-http2: "false", worker-processes: "2", bind-address: 127.0.0.1}
 `
 
-// asInImage runs a program where the files of Debian's nginx are where those of the image of ingress-nginx are. What else is in /etc is what
-// finds names and users. $1 is bin/nginx.
+// asInImage runs a program with the files of Debian's nginx at the paths of the image of ingress-nginx. The other files
+// in /etc are for look-ups of names and users. $1 is bin/nginx.
 const asInImage = `
 root=$1
 shift

@@ -12,31 +12,34 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// plane is a gateway with the kind of object that it routes by.
+// plane is a gateway with the kind of its routing object.
 type plane struct {
 	name string
-	// needs are the programs of bin that it is made of.
+	// needs are the programs in bin that the gateway needs.
 	needs []string
-	// start starts it for a namespace, and says where requests go and for which host they are.
+	// start starts it for a namespace, and returns the URL and the host of requests.
 	start func(t *testing.T, w *world.World, ns string) (url, host string)
-	// grpc is set when requests become calls of gRPC, tls when they come over TLS, which is the pods' to end.
+	// grpc is set if requests become calls of gRPC. tls is set if they come over TLS, which the pods terminate.
 	grpc, tls bool
-	// object is the kind of the object of the owner's that is called web and leads to port 80 of Service web; refer is how the Rollout names
-	// it. In the end it is as it was.
+	// object is the kind of the owner's object, which is called web and leads to port 80 of Service web. refer is the
+	// Rollout's reference to it. At the end, the object must be as it was.
 	object, refer string
-	// mirror is how many of the requests are copied to the new version in the first step, in percent; 0 for no such step.
+	// mirror is the percentage of requests that the first step copies to the new version; 0 for no such step.
 	mirror int
-	// audiences have a step each, before those with weights.
+	// audiences have one step each, before the steps with weights.
 	audiences []audience
-	// tag is the value of the header x-tag with which requests reach the new version in each step with a weight, "" for none.
+	// tag is a value of the header x-tag. With it, requests reach the new version in each step with a weight; "" for
+	// none.
 	tag string
-	// route is that object, and what a gateway needs to see it. HOST and PORT are those of requests, NAMESPACE is where it is.
+	// route has that object, and the objects that a gateway needs to see it. HOST and PORT stand for the host and port
+	// of requests, NAMESPACE for its namespace.
 	route string
-	// sticky has the route keep users with one pod by a cookie; nil for kinds that do not keep users with one version.
+	// sticky changes the route to keep users with one pod by a cookie; nil for kinds that do not keep users with one
+	// version.
 	sticky *strings.Replacer
 }
 
-// missing is a program that it needs and that is not built.
+// missing returns a program that the plane needs and that is not built.
 func (p plane) missing() string {
 	for _, name := range p.needs {
 		if _, err := os.Stat(binary(name)); err != nil {
@@ -46,15 +49,15 @@ func (p plane) missing() string {
 	return ""
 }
 
-// audience is whom a step routes to the new version: requests with any of the headers in, and no others.
+// audience is a condition of a step: requests with any of the headers in go to the new version, and no others.
 type audience struct {
 	matches string
 	in, out []map[string]string
-	// told: those in get a header by the route.
+	// told reports that the route adds a header to these requests.
 	told bool
 }
 
-// telling are audiences whose requests get a header.
+// telling returns audiences whose requests get a header.
 func telling(of []audience) []audience {
 	all := slices.Clone(of)
 	for i := range all {
@@ -63,14 +66,15 @@ func telling(of []audience) []audience {
 	return all
 }
 
-// either is a header or a cookie.
+// either matches a header or a cookie.
 var either = []audience{{
 	matches: `[{headers: [{name: x-user, value: beta}]}, {cookie: {name: group, value: beta}}]`,
 	in:      []map[string]string{{"X-User": "beta"}, {"Cookie": "a=b; group=beta"}},
 	out:     []map[string]string{nil, {"X-User": "alpha"}, {"Cookie": "group=beta2"}},
 }}
 
-// annotated is what annotations of ingress-nginx can say: one condition a step, and of a cookie no more than its name.
+// annotated is a condition that annotations of ingress-nginx can express: one for each step, and only the name of a
+// cookie.
 var annotated = []audience{
 	{
 		matches: `[{headers: [{name: x-user, value: beta}]}]`,
@@ -82,10 +86,10 @@ var annotated = []audience{
 	},
 }
 
-// outside is the host of requests from outside of a cluster, which none of another test has.
+// outside returns the host of requests from outside of a cluster, which no other test uses.
 func outside(ns string) string { return ns + ".example.com" }
 
-// ingress is one of ingress-nginx, whose annotations others carry out as well.
+// ingress is an Ingress of ingress-nginx. Other controllers carry out its annotations as well.
 const ingress = `
 apiVersion: networking.k8s.io/v1
 kind: IngressClass

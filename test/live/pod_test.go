@@ -31,28 +31,29 @@ import (
 )
 
 const (
-	// port is what containers listen at.
+	// port is the port of the containers.
 	port = "8080"
-	// preStop is how long a container goes on when its pod is being deleted: what a lifecycle hook with a sleep is for, without which no
-	// gateway can be told in time that a pod is gone.
+	// preStop is the time for which a container goes on while its pod is being deleted, like a lifecycle hook with a
+	// sleep. Without it, no gateway can learn in time that a pod is gone.
 	preStop = 5 * time.Second
-	// version and podName are headers of an answer; counted is one of a request, by whose value it is counted where it arrives,
-	// and told one that routes add.
+	// version and podName are headers of an answer. counted is a header of a request: the pod counts requests by its
+	// value. told is a header that routes add.
 	version, podName, counted, told = "X-Version", "X-Pod", "X-Counted", "X-Told"
-	// settle is for how long no more requests arrive when all have.
+	// settle is the time without new requests after which all have arrived.
 	settle = 300 * time.Millisecond
 )
 
-// kubelet runs the containers of the pods of a namespace: a server at each pod's own address, which answers with the version of its pod. A
-// pod is ready when its server listens, and not before; it is gone when its server has ended, and not before.
+// kubelet runs the containers of the pods of a namespace. Each is a server at its pod's own address, which answers with
+// the version of its pod. A pod is ready exactly when its server listens. It is gone when its server has ended, and not
+// before.
 type kubelet struct {
 	testing.TB
 	ended   <-chan struct{}
 	kube    kubernetes.Interface
 	mu      sync.Mutex
-	servers map[types.UID]*http.Server // nil of one that is ending
-	arrived map[string]int             // by the value of counted and the version, and by that of told
-	tls     *tls.Config                // nil when containers end no TLS
+	servers map[types.UID]*http.Server // nil for a server that is ending
+	arrived map[string]int             // by the value of counted with the version, and by the value of told
+	tls     *tls.Config                // nil if containers do not terminate TLS
 	running sync.WaitGroup
 }
 
@@ -87,7 +88,7 @@ func runPods(t testing.TB, w *world.World, ns string, overTLS bool) *kubelet {
 	return k
 }
 
-// settled is how many requests with a value of counted have arrived at a version, when no more do.
+// settled returns the number of requests with a value of counted that have arrived at a version, once no more come.
 func (k *kubelet) settled(value, version string) int {
 	for n := k.requests(value + version); ; {
 		time.Sleep(settle)
@@ -105,14 +106,14 @@ func (k *kubelet) count(what string) {
 	k.arrived[what]++
 }
 
-// requests are how many have arrived so far that were counted as something.
+// requests returns the number of requests so far that were counted under a key.
 func (k *kubelet) requests(what string) int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.arrived[what]
 }
 
-// evict ends what runs, so that the namespace can be deleted.
+// evict ends all remaining servers, so that the namespace can be deleted.
 func (k *kubelet) evict(pods listers.PodNamespaceLister) {
 	left, err := pods.List(labels.Everything())
 	if err != nil {
@@ -127,7 +128,8 @@ func (k *kubelet) evict(pods listers.PodNamespaceLister) {
 	}
 }
 
-// see starts the container of a pod that has an address and none yet, and stops that of one that is being deleted.
+// see starts the container of a pod that has an address and no container, and stops the container of a pod that is
+// being deleted.
 func (k *kubelet) see(pod *corev1.Pod) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -161,12 +163,12 @@ func (k *kubelet) run(pod *corev1.Pod) *http.Server {
 			k.Errorf("pod %s: %v", pod.Name, err)
 		}
 	})
-	// The first readiness probe that is not refused.
+	// The kubelet's first readiness probe that is not refused.
 	k.running.Go(func() { k.patch(pod, fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, controlplane.NeverReady)) })
 	return server
 }
 
-// stop ends a server as a container ends: it goes on for a while, then finishes what it has begun.
+// stop ends a server like a container: the server goes on for a while, then finishes its open requests.
 func (k *kubelet) stop(pod *corev1.Pod, server *http.Server) {
 	select {
 	case <-k.ended:
@@ -175,12 +177,12 @@ func (k *kubelet) stop(pod *corev1.Pod, server *http.Server) {
 	ctx, cancel := context.WithTimeout(context.Background(), preStop)
 	defer cancel()
 	if err := server.Shutdown(ctx); err != nil {
-		_ = server.Close() // what did not end in time is cut off
+		_ = server.Close() // cuts off requests that did not end in time
 	}
 	k.patch(pod, `{"metadata":{"finalizers":null}}`)
 }
 
-// patch writes to a pod. One that is gone needs no answer.
+// patch writes to a pod. It ignores a pod that is gone.
 func (k *kubelet) patch(pod *corev1.Pod, body string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
@@ -190,7 +192,7 @@ func (k *kubelet) patch(pod *corev1.Pod, body string) {
 	}
 }
 
-// container answers with what it runs, by HTTP and by gRPC.
+// container answers with its version, by HTTP and by gRPC.
 func (k *kubelet) container(pod *corev1.Pod) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		k.count(r.Header.Get(counted) + pod.Spec.Containers[0].Image)
@@ -205,12 +207,12 @@ func (k *kubelet) container(pod *corev1.Pod) http.Handler {
 		// An empty message, as gRPC frames it.
 		w.Header().Set("Content-Type", "application/grpc")
 		w.Header().Set("Trailer", "Grpc-Status")
-		_, _ = w.Write(make([]byte, 5)) // the other end sees that it is cut off
+		_, _ = w.Write(make([]byte, 5)) // the client sees the connection break
 		w.Header().Set("Grpc-Status", "0")
 	})
 }
 
-// secured is a server that has ended, whose certificate is for example.com and what is below it.
+// secured is a closed server with a certificate for example.com and its subdomains.
 var secured = sync.OnceValue(func() *httptest.Server {
 	s := httptest.NewTLSServer(nil)
 	s.Close()
@@ -219,7 +221,7 @@ var secured = sync.OnceValue(func() *httptest.Server {
 
 func certificate() tls.Certificate { return secured().TLS.Certificates[0] }
 
-// authority is who has signed it.
+// authority returns the authority that signed this certificate.
 func authority() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(secured().Certificate())

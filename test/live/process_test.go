@@ -17,10 +17,10 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// binary is a program of bin.
+// binary returns the path of a program in bin.
 func binary(name string) string { return filepath.Join(world.Root(), "bin", name) }
 
-// output is what a process says.
+// output is the output of a process.
 type output struct {
 	mu   sync.Mutex
 	said bytes.Buffer
@@ -32,7 +32,7 @@ func (o *output) Write(p []byte) (int, error) {
 	return o.said.Write(p)
 }
 
-// last are the last lines.
+// last returns the last n lines.
 func (o *output) last(n int) string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -40,20 +40,20 @@ func (o *output) last(n int) string {
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
 
-// program is one of bin, with arguments.
+// program returns the command of a program in bin, with arguments.
 func program(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(binary(name), args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{}
 	return cmd
 }
 
-// begin runs a program until the test has ended. What it said last is shown when the test has failed.
+// begin runs a program until the test has ended. If the test fails, it shows the end of the output.
 func begin(t testing.TB, cmd *exec.Cmd, env ...string) {
 	t.Helper()
 	cmd.Dir = t.TempDir()
 	cmd.Env = append(os.Environ(), env...)
 	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
-	cmd.WaitDelay = time.Second // for what it has started and left behind, which ends with this process
+	cmd.WaitDelay = time.Second // for child processes that it left behind, which end with this process
 	said := &output{}
 	cmd.Stdout, cmd.Stderr = said, said
 	started, ended := make(chan error), make(chan struct{})

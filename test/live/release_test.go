@@ -51,12 +51,13 @@ AUDIENCES      - {replicas: 50%, traffic: 20%}
 `
 
 const (
-	// sample is how many requests tell a share, which is within so many standard deviations of what was asked for.
+	// sample is the number of requests that measure a share. The result must be within deviations standard deviations
+	// of the wanted share.
 	sample     = 1000
 	deviations = 4
 	// byTheRoute is the value of the header that routes add.
 	byTheRoute = "by the route"
-	// late is when a gateway that has not heard yet has failed.
+	// late is the time after which a gateway without the new route has failed.
 	late = 30 * time.Second
 )
 
@@ -121,7 +122,7 @@ func open(t *testing.T, p plane) *shop {
 	return s
 }
 
-// reached waits until the gateway has heard of the route for the first time.
+// reached waits until the gateway serves the route for the first time.
 func (s *shop) reached() {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), late)
@@ -143,7 +144,7 @@ func (s *shop) reached() {
 
 func (s *shop) await(goal world.Goal) { s.Helper(); s.w.Await(s.T, s.ns, "web", goal) }
 
-// written is what people and tools write of the route, to the byte.
+// written returns the parts of the route that users and tools write, to the byte.
 func (s *shop) written() string {
 	s.Helper()
 	return s.w.Do(s.T, "-n", s.ns, "get", s.plane.object, "web", "-o", `go-template={{printf "%v\n%v\n%v" .spec .metadata.labels .metadata.annotations}}`)
@@ -156,8 +157,8 @@ func (s *shop) release(image string) {
 	}
 }
 
-// wantShare checks which part of the requests the new version answers, in percent. A gateway routes as it is told some time after it was
-// told, Traefik by two seconds: what counts is measured when that has been seen.
+// wantShare checks the percentage of requests that the new version answers. A gateway routes by a change only some time
+// after it, Traefik after up to two seconds. So wantShare waits until it sees the change, and measures then.
 func (s *shop) wantShare(moment string, percent int, headers map[string]string) {
 	s.Helper()
 	told, ctx := time.Now(), s.Context()
@@ -176,7 +177,8 @@ func (s *shop) wantShare(moment string, percent int, headers map[string]string) 
 	}
 }
 
-// wantCopies checks which part of the requests the new version gets as well, in percent, while the stable one answers them all.
+// wantCopies checks the percentage of requests that the new version gets as copies, while the stable version answers
+// all requests.
 func (s *shop) wantCopies(percent int) {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), late)
@@ -199,7 +201,7 @@ func (s *shop) wantCopies(percent int) {
 	}
 }
 
-// report says which requests failed, the first of many.
+// report shows the failed requests, and the first one in full.
 func (s *shop) report(moment string, t *tally) {
 	s.Helper()
 	for _, failure := range t.failures[:min(len(t.failures), 5)] {
@@ -207,7 +209,7 @@ func (s *shop) report(moment string, t *tally) {
 	}
 }
 
-// bound is how far from its share the number of answers may be: chance goes further in one sample of 16,000.
+// bound returns the allowed distance of a number of answers from its share. By chance, one sample of 16,000 exceeds it.
 func bound(percent int) float64 {
 	share := float64(percent) / 100
 	return deviations * math.Sqrt(sample*share*(1-share))
@@ -217,7 +219,7 @@ func within(t *tally, percent int) bool {
 	return math.Abs(float64(t.answers["web:2"])-sample*float64(percent)/100) <= bound(percent)
 }
 
-// wantSteps goes through the steps until one of those with weights, and checks who gets the new version at each.
+// wantSteps goes through the steps up to one with a weight. At each step, it checks which requests get the new version.
 func (s *shop) wantSteps(weights ...int) {
 	s.Helper()
 	step := int32(0)
@@ -257,7 +259,7 @@ func (s *shop) wantSteps(weights ...int) {
 	}
 }
 
-// wantEnd checks what is left of a release.
+// wantEnd checks the state after the end of a release.
 func (s *shop) wantEnd(percent int) {
 	s.Helper()
 	s.await(world.Healthy)
@@ -274,7 +276,7 @@ func (s *shop) wantEnd(percent int) {
 	s.report("all the while", seen)
 }
 
-// Requests go on all the while, and none of them fails.
+// Requests go on during the whole release, and none of them fails.
 func TestLive(t *testing.T) {
 	t.Parallel()
 	for _, p := range planes {

@@ -12,7 +12,8 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// sessions is how many users there are that keep their cookies, and visits how many requests each of them sends at a time.
+// sessions is the number of users who keep their cookies, visits the number of requests that each of them sends at a
+// time.
 const sessions, visits = 40, 10
 
 // visitor is a user who keeps cookies.
@@ -35,7 +36,7 @@ func (s *shop) visitors() []*visitor {
 	return all
 }
 
-// visit has each of them send requests, and returns how many got answers of both versions.
+// visit makes each of them send requests, and returns the number of visitors with answers of both versions.
 func (s *shop) visit(all []*visitor) (torn int) {
 	s.Helper()
 	for _, v := range all {
@@ -56,7 +57,7 @@ func (s *shop) visit(all []*visitor) (torn int) {
 	return torn
 }
 
-// of is how many of the visitors were last answered by a version.
+// of returns the number of visitors whose last answer came from a version.
 func of(all []*visitor, version string) (n int) {
 	for _, v := range all {
 		if v.seen[version] > 0 {
@@ -66,8 +67,8 @@ func of(all []*visitor, version string) (n int) {
 	return n
 }
 
-// If a kind keeps sticky sessions, a user with the gateway's cookie stays with one version. It does not matter whether the user got the cookie before the step or
-// during it.
+// If a kind keeps sticky sessions, a user with the gateway's cookie stays with one version. It does not matter whether
+// the user got the cookie before the step or during it.
 func TestUsersStayWithOneVersionWhereTheKindKeepsSessions(t *testing.T) {
 	t.Parallel()
 	for _, p := range planes {
