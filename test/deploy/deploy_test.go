@@ -1,4 +1,5 @@
-// Package deploy puts the manifests of deploy/ and docker-compose.yaml to a real API server and to the programs that they start.
+// Package deploy checks the manifests of deploy/ and docker-compose.yaml with a real API server and with the programs
+// that they start.
 package deploy
 
 import (
@@ -42,7 +43,8 @@ func TestTheBaseAppliesAgainWithoutChange(t *testing.T) {
 	}
 }
 
-// versions are the resource versions of all that the base holds, but for what the cluster's own controllers write to.
+// versions returns the resource versions of all objects of the base, except objects that the cluster's own controllers
+// write.
 func versions(t *testing.T, w *world.World) map[string]string {
 	t.Helper()
 	out := w.Do(t, "get", "-k", base(), "-o", `jsonpath={range .items[*]}{.kind}/{.metadata.name} {.metadata.generation} {.metadata.resourceVersion}{"\n"}{end}`)
@@ -55,7 +57,7 @@ func versions(t *testing.T, w *world.World) map[string]string {
 		}
 		list[name] = version
 	}
-	delete(list, "Namespace/sluice-system") // the second apply takes note of a label that the server gives every namespace
+	delete(list, "Namespace/sluice-system") // the second apply records a label that the server gives every namespace
 	return list
 }
 
@@ -67,7 +69,7 @@ func TestPrintedManifestsAreTheKustomizeBase(t *testing.T) {
 		t.Fatal(err)
 	}
 	built := objects(t, []byte(w.Do(t, "kustomize", base())))
-	// kustomize adds blank lines to folded text; neither CEL nor a reader minds.
+	// kustomize adds blank lines to folded text, which have no effect.
 	words := cmp.Comparer(func(a, b string) bool { return slices.Equal(strings.Fields(a), strings.Fields(b)) })
 	if diff := cmp.Diff(built, objects(t, printed), words); diff != "" {
 		t.Errorf("(-kustomize +printed):\n%s", diff)
@@ -113,7 +115,7 @@ func manifests(t *testing.T) map[string]map[string]any {
 	return objects(t, text)
 }
 
-// The pods of all parts pass the strictest level of the Pod Security Standards.
+// The pods of all components pass the strictest level of the Pod Security Standards.
 func TestPodsPassTheRestrictedLevel(t *testing.T) {
 	t.Parallel()
 	w := world.Shared(t)

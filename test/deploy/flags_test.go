@@ -13,7 +13,7 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// container is the part of a container or of a compose service that says what runs and how.
+// container has the fields of a container or of a compose service for its program and arguments.
 type container struct{ Entrypoint, Command, Args []string }
 
 func (c container) words() []string { return append(append(c.Entrypoint, c.Command...), c.Args...) }
@@ -30,7 +30,7 @@ func TestEveryFlagInManifestsExists(t *testing.T) {
 		program := strings.TrimPrefix(words[0], "/")
 		text, ok := help[program]
 		if !ok {
-			continue // not a program of ours
+			continue // not a program of Sluice
 		}
 		used[program] = true
 		for _, word := range words[1:] {
@@ -45,7 +45,7 @@ func TestEveryFlagInManifestsExists(t *testing.T) {
 	}
 }
 
-// helpOfParts is what the three parts take.
+// helpOfParts returns the help texts of the three components.
 func helpOfParts(t *testing.T) map[string]string {
 	t.Helper()
 	all, err := helps()
@@ -57,7 +57,7 @@ func helpOfParts(t *testing.T) map[string]string {
 	return parts
 }
 
-// containers are all that docker-compose.yaml and deploy/parts start.
+// containers returns all containers that docker-compose.yaml and deploy/parts start.
 func containers(t *testing.T) map[string]container {
 	t.Helper()
 	list := map[string]container{}

@@ -13,14 +13,15 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// asked is what the API server is told to ask about writes: the rules, and the labels of the objects that it asks about.
+// asked describes the writes about which the API server asks a policy or a webhook: their rules, and the labels of
+// their objects.
 type asked struct {
 	name      string
 	resources []string
 	objects   any
 }
 
-// asks are all policies and webhooks of these manifests.
+// asks returns the rules of all policies and webhooks in these manifests.
 func asks(t *testing.T, stream []byte) (all []asked) {
 	t.Helper()
 	list := objects(t, stream)
@@ -39,7 +40,7 @@ func asks(t *testing.T, stream []byte) (all []asked) {
 	return all
 }
 
-// resources are those that rules are about, with their groups.
+// resources returns the resources in rules, with their groups.
 func resources(rules any) (list []string) {
 	all, _ := rules.([]any)
 	for _, r := range all {
@@ -55,8 +56,8 @@ func resources(rules any) (list []string) {
 	return list
 }
 
-// Of all workloads of a cluster the API server asks about those alone that Sluice has adopted, DaemonSets included, whichever way they are
-// held. What is printed for a cluster is what is tried here.
+// The API server asks only about workloads that Sluice has adopted, including DaemonSets, with every way of holding
+// them. The test checks the manifests that are printed for a cluster.
 func TestOnlyAdoptedWorkloadsAreAskedAbout(t *testing.T) {
 	t.Parallel()
 	adopted := map[string]any{"matchExpressions": []any{map[string]any{"key": api.LabelWorkloadType, "operator": "Exists"}}}

@@ -21,7 +21,7 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// section is the text under a heading of docs/installing.md, up to the next heading.
+// section returns the text under a heading of docs/installing.md, up to the next heading.
 func section(t *testing.T, heading string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(world.Root(), "docs", "installing.md"))
@@ -36,7 +36,8 @@ func section(t *testing.T, heading string) string {
 	return part
 }
 
-// The block of the page leads all parts to another NATS, leaves out the single server, and changes nothing else of the base.
+// The block of the page connects all components to another NATS and leaves out the single server. It changes no other
+// part of the base.
 func TestTheKustomizationOfThePageLeadsToAnotherNATS(t *testing.T) {
 	t.Parallel()
 	block := regexp.MustCompile("(?s)```yaml\n(.*?)\n```").FindStringSubmatch(section(t, "NATS of three"))
@@ -50,7 +51,7 @@ func TestTheKustomizationOfThePageLeadsToAnotherNATS(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(block[1]), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	binary, err := controlplane.Binary() // kubectl is built beside it
+	binary, err := controlplane.Binary() // kubectl is in the same directory
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +84,7 @@ func TestTheKustomizationOfThePageLeadsToAnotherNATS(t *testing.T) {
 	}
 }
 
-// lead gives the container of a Deployment the image and the NATS of the page.
+// lead sets the image and the NATS of the page in the container of a Deployment.
 func lead(t *testing.T, deployment map[string]any) {
 	t.Helper()
 	containers, _, err := unstructured.NestedSlice(deployment, "spec", "template", "spec", "containers")
@@ -102,10 +103,10 @@ func lead(t *testing.T, deployment map[string]any) {
 	}
 }
 
-// programs are what the table of the page is about.
+// programs are the programs in the table of the page.
 var programs = []string{"watcher", "executor", "analyzer", "sluice run"}
 
-// helps are what the programs say of themselves, without any of the variables that they read.
+// helps returns the help texts of the programs, without any of the variables that they read.
 var helps = sync.OnceValues(func() (map[string]string, error) {
 	dir, err := os.MkdirTemp("", "sluice-deploy-")
 	if err != nil {
@@ -131,10 +132,10 @@ var helps = sync.OnceValues(func() (map[string]string, error) {
 	return help, nil
 })
 
-// elsewhere are flags of `sluice run` that all commands of sluice take, whose page has them.
+// elsewhere are flags of `sluice run` that all commands of sluice accept. Another page describes them.
 var elsewhere = []string{"--help", "--namespace", "--color", "--no-color"}
 
-// flags are those in a help text, with what it says of each.
+// flags returns the flags in a help text, with their descriptions.
 func flags(help string) map[string]string {
 	all := map[string]string{}
 	for _, m := range regexp.MustCompile(`(?m)^ +(?:-\w, )?(--[\w-]+) +(.*)$`).FindAllStringSubmatch(help, -1) {
@@ -145,13 +146,14 @@ func flags(help string) map[string]string {
 	return all
 }
 
-// row is what a table says of a flag.
+// row is the entry of a flag in a table.
 type row struct {
 	literal  string   // its default, "" for none
-	mentions []string // what the help has to mention: variables, and a default in words
+	mentions []string // texts that the help must mention: variables, and a default in words
 }
 
-// rows are those of a table, by program and flag. Where a meaning does not begin with who takes the flag, all programs do.
+// rows returns the rows of a table, by program and flag. If a meaning does not begin with a program, the row is for all
+// programs.
 func rows(t *testing.T, table string, all []string) map[string]map[string]row {
 	t.Helper()
 	list := map[string]map[string]row{}

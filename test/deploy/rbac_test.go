@@ -24,7 +24,7 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// unused are rights to write that a plain release does not need, each with why it is granted all the same.
+// unused has rights to write that a plain release does not need, and the reason for granting them.
 var unused = map[string]string{
 	"create events.events.k8s.io":                      "the audit policy leaves events out",
 	"patch events.events.k8s.io":                       "the audit policy leaves events out",
@@ -67,8 +67,8 @@ var unused = map[string]string{
 	"update trafficroutings/status.rollouts.kruise.io": "only TrafficRoutings are told what has become of them",
 }
 
-// A whole release uses every right to write that is granted, and is refused nothing. Reads are not in the audit log: a right to
-// read that is missing shows as a condition or in the log of the watcher.
+// A whole release uses every granted right to write, and the API server refuses no request. Reads are not in the audit
+// log: a missing right to read shows as a condition, or in the log of the watcher.
 func TestAReleaseUsesTheRightsThatAreGrantedAndNoOthers(t *testing.T) {
 	t.Parallel()
 	w, log := loggedWorld(t)
@@ -129,7 +129,7 @@ func releaseOf(t *testing.T, w *world.World, ns, name, deployment string, steps 
 	w.Await(t, ns, name, world.Healthy)
 }
 
-// loggedWorld is a cluster of its own, whose parts write what goes wrong to log.
+// loggedWorld returns a separate cluster whose components write errors to a log.
 func loggedWorld(t *testing.T) (*world.World, fmt.Stringer) {
 	t.Helper()
 	w := world.Bare(t, world.Options{})
@@ -140,7 +140,7 @@ func loggedWorld(t *testing.T) (*world.World, fmt.Stringer) {
 	return w, log
 }
 
-// text is a log that may be read while it is written.
+// text is a log that allows reads and writes at the same time.
 type text struct {
 	mu     sync.Mutex
 	buffer bytes.Buffer
@@ -168,7 +168,7 @@ func right(verb, group, resource, subresource string) string {
 	return verb + " " + resource
 }
 
-// rightsToWrite are what the ClusterRoles of the base grant beyond reading.
+// rightsToWrite returns the rights beyond reading that the ClusterRoles of the base grant.
 func rightsToWrite(t *testing.T) []string {
 	t.Helper()
 	list := map[string]bool{}
@@ -228,7 +228,7 @@ func resourceOf(kind schema.GroupKind) schema.GroupResource {
 	return plural.GroupResource()
 }
 
-// Releases copy policies of these kinds, and tell of those of others.
+// Releases copy policies of some kinds and report policies of the others. All these kinds need rights.
 func TestEachKindOfPolicyIsGranted(t *testing.T) {
 	t.Parallel()
 	granted := func(label string, of schema.GroupResource) []string {
@@ -258,7 +258,7 @@ func TestEachKindOfPolicyIsGranted(t *testing.T) {
 	}
 }
 
-// A user grants a further gateway kind by a role with the right label; nothing that was installed is touched.
+// A user grants rights for another gateway kind by a role with the right label. No installed object changes.
 func TestAFurtherGatewayKindIsGrantedByOneMoreRole(t *testing.T) {
 	t.Parallel()
 	w := world.Shared(t)
