@@ -10,8 +10,8 @@ import (
 // binaryVariable names the binary to use instead of the one in bin.
 const binaryVariable = "SLUICE_PROMETHEUS_BIN"
 
-// Binary returns the path of sluice-prometheus: the environment variable SLUICE_PROMETHEUS_BIN, or bin/sluice-prometheus in the
-// working directory or in the nearest one above that has it.
+// Binary returns the path of sluice-prometheus: the environment variable SLUICE_PROMETHEUS_BIN, or
+// bin/sluice-prometheus in the working directory or in the nearest one above that has it.
 func Binary() (string, error) {
 	if named := os.Getenv(binaryVariable); named != "" {
 		return filepath.Abs(named)

@@ -1,6 +1,6 @@
-// Package prometheus starts a real Prometheus for tests and for the demo, by running bin/sluice-prometheus. It is no client:
-// callers query Server.Address by the HTTP API. Its one invariant: a Prometheus ends with Stop or with the process that
-// started it, even when that process is killed.
+// Package prometheus starts a real Prometheus for tests and for the demo, by running bin/sluice-prometheus. It is no
+// client: callers query Server.Address by the HTTP API. Its one invariant: a Prometheus ends with Stop or with the
+// process that started it, even when that process is killed.
 package prometheus
 
 import (
@@ -23,13 +23,15 @@ const (
 	defaultInterval = 200 * time.Millisecond
 )
 
-// Options choose the Prometheus that Start makes. The zero value scrapes five times a second.
+// Options choose the Prometheus that Start creates. The zero value scrapes five times per second.
 type Options struct {
-	// Dir holds the data and the targets, which a later Start finds again. If empty, a temporary directory that Stop removes.
+	// Dir holds the data and the targets, which a later Start finds again. If empty, Start uses a temporary directory
+	// that Stop removes.
 	Dir string
-	// Listen is the host and port of the HTTP API, for one that comes back where another was. If empty, a free port of this machine.
+	// Listen is the host and port of the HTTP API, for a Prometheus that replaces an earlier one. If empty, Start uses
+	// a free port of this machine.
 	Listen string
-	// Interval is how often targets are scraped, in whole milliseconds; 0 means 200 ms.
+	// Interval is the scrape interval, in whole milliseconds; 0 means 200 ms.
 	Interval time.Duration
 }
 
@@ -37,11 +39,11 @@ type Options struct {
 type Server struct {
 	// Address is the base of the HTTP API, such as http://127.0.0.1:41234.
 	Address string
-	// StartedIn is how long it took, once the process ran, until queries were answered.
+	// StartedIn is the time from the start of the process until it answered queries.
 	StartedIn time.Duration
 
 	targets string
-	// temporary is the directory to remove in the end, if any.
+	// temporary is the directory to remove at the end, if any.
 	temporary string
 	process   *exec.Cmd
 	lifeline  io.Closer
@@ -49,8 +51,8 @@ type Server struct {
 	stop      func() error
 }
 
-// Start runs a Prometheus without targets and returns when it answers queries. Ports are picked freely. ctx bounds the start
-// only; the caller must Stop it.
+// Start runs a Prometheus without targets and returns when it answers queries. It uses free ports. ctx bounds the start
+// only; the caller must Stop the Prometheus.
 func Start(ctx context.Context, opts Options) (*Server, error) {
 	binary, err := Binary()
 	if err != nil {
@@ -101,7 +103,8 @@ func ForTest(t testing.TB, opts Options) *Server {
 	return s
 }
 
-// Stop ends Prometheus; the second call and later ones return what the first did. The error is why it ended before, if it did.
+// Stop ends Prometheus. Later calls return the result of the first. The error is the reason for which it ended earlier,
+// if it did.
 func (s *Server) Stop() error { return s.stop() }
 
 func (s *Server) launch(binary string, opts Options) (io.Reader, error) {

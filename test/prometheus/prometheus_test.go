@@ -23,7 +23,7 @@ import (
 
 const interval = 100 * time.Millisecond
 
-// app is an HTTP exporter whose counters begin anew with restart.
+// app is an HTTP exporter. After restart, its counters begin at zero.
 type app struct {
 	address  string
 	registry atomic.Pointer[client.Registry]
@@ -54,7 +54,7 @@ func (a *app) restart() {
 	a.registry.Store(registry)
 }
 
-// scraped is a Prometheus that has scraped the app.
+// scraped returns a Prometheus that has scraped the app.
 func scraped(t *testing.T, a *app) *prometheus.Server {
 	t.Helper()
 	s := prometheus.ForTest(t, prometheus.Options{Interval: interval})
@@ -72,7 +72,7 @@ func await(t *testing.T, s *prometheus.Server, a *app) {
 	}
 }
 
-// patience ends when a test should give up.
+// patience returns a context that ends when a test should give up.
 func patience(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
@@ -150,7 +150,7 @@ func TestARangeHoldsWhatWasScrapedMeanwhile(t *testing.T) {
 	}
 }
 
-// Of ten requests nine took 0.15 s, so the median lies in the middle of the bucket from 0.1 to 0.2: 5/9 of the way.
+// Of ten requests nine took 0.15 s. So the median is in the middle of the bucket from 0.1 to 0.2: 5/9 of the way.
 func TestQuantilesOfBothFormsOfAHistogram(t *testing.T) {
 	t.Parallel()
 	a := startApp(t)
@@ -183,7 +183,8 @@ func TestACounterThatBeginsAnewHasNotFallen(t *testing.T) {
 	if got := number(t, s, "resets(requests_total[1m])"); got != 1 {
 		t.Errorf("it saw %v resets, not 1", got)
 	}
-	// 20 before and 30 after. Of three samples Prometheus may extend it by 1.1 intervals at both ends, where there are two.
+	// 20 before and 30 after. With three samples, Prometheus may extend the increase by 1.1 intervals at both ends,
+	// where two intervals exist.
 	if got := number(t, s, "increase(requests_total[1m])"); got < 50 || got > 105 {
 		t.Errorf("it grew by %v, not by 50 or a little more", got)
 	}

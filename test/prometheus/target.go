@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// look is how often Scraped asks.
+	// look is the interval of Scraped's queries.
 	look = 20 * time.Millisecond
 	// aligned is how far Prometheus may move the time of a scrape, so that timestamps are evenly spaced.
 	aligned = 2 * time.Millisecond
@@ -29,7 +29,7 @@ type Target struct {
 	Labels map[string]string
 }
 
-// Scrape replaces the targets; series of those that are no longer named go stale. Prometheus acts on it within milliseconds
+// Scrape replaces the targets. Series of removed targets go stale. Prometheus applies the change within milliseconds,
 // and scrapes a new target at some moment of the first interval.
 func (s *Server) Scrape(targets ...Target) error {
 	type group struct {
@@ -54,7 +54,7 @@ func (s *Server) Scrape(targets ...Target) error {
 	return nil
 }
 
-// Scraped returns when each address has been scraped with success since the call and a query sees what was found.
+// Scraped returns when each address was scraped with success since the call and a query sees the result.
 func (s *Server) Scraped(ctx context.Context, addresses ...string) error {
 	since := time.Now().Add(aligned)
 	client, err := api.NewClient(api.Config{Address: s.Address})
@@ -76,9 +76,9 @@ func (s *Server) Scraped(ctx context.Context, addresses ...string) error {
 	}
 }
 
-// unscraped is an address whose newest sample of `up` is too old or not 1, or empty.
+// unscraped returns an address whose newest sample of `up` is too old or not 1, or "".
 func unscraped(ctx context.Context, asked v1.API, since time.Time, addresses []string) (string, error) {
-	// timestamp is that of a sample only for a plain selector; of anything else it is the time of the query.
+	// Only for a plain selector, timestamp returns the time of a sample; otherwise it returns the time of the query.
 	result, _, _, err := asked.Query(ctx, "timestamp(up) and up == 1", time.Time{})
 	if err != nil {
 		return strings.Join(addresses, ", "), err
