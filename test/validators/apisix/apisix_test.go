@@ -1,5 +1,5 @@
-// Package apisix has the translator of APISIX's Ingress controller judge what the script makes of an ApisixRoute. It is a module of its own,
-// for its dependencies are the controller's.
+// Package apisix lets the translator of APISIX's Ingress controller check the script's output for an ApisixRoute. It is
+// a separate module, because it needs the dependencies of the controller.
 package apisix
 
 import (
@@ -44,7 +44,8 @@ func read(t *testing.T, file string) aCase {
 	return c
 }
 
-// translator is the controller's own, in a namespace that has the Services of the cases. They have no endpoints, and there are no ApisixUpstreams.
+// translator returns the controller's own translator, in a namespace with the Services of the cases. They have no
+// endpoints, and no ApisixUpstream exists.
 func translator(t *testing.T) translation.ApisixTranslator {
 	t.Helper()
 	known := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
@@ -83,7 +84,7 @@ func TestAPISIXRefusesWhatIsInvalid(t *testing.T) {
 	}
 }
 
-// What stands in a case before a release and at each of its steps is translated.
+// The test translates the object of each case, before a release and at each of its steps.
 func TestAPISIXTakesWhatTheScriptMakes(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(cases + "*.yaml")
@@ -103,7 +104,8 @@ func TestAPISIXTakesWhatTheScriptMakes(t *testing.T) {
 	}
 }
 
-// The first backend is the upstream of a route, and the others are those of a plugin that splits: the canary gets what was asked for.
+// The first backend is the upstream of a route, and a splitting plugin has the others. The canary gets the share of the
+// step.
 func TestAPISIXSplitsAsTheStepsAsk(t *testing.T) {
 	t.Parallel()
 	c := read(t, cases+"weights.yaml")
@@ -123,7 +125,8 @@ func TestAPISIXSplitsAsTheStepsAsk(t *testing.T) {
 	}
 }
 
-// The controller writes a plugin of its own where a rule has weights. A plugin of the owner that is on stays in force at each step.
+// The controller adds its own plugin to a rule with weights. A plugin that the owner has switched on stays in force at
+// each step.
 func TestAPISIXKeepsThePluginsOfTheOwner(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(cases + "*.yaml")
@@ -153,8 +156,8 @@ func TestAPISIXKeepsThePluginsOfTheOwner(t *testing.T) {
 	}
 }
 
-// owned returns the plugins that the owner of a rule has switched on, for the rule and its copies. It leaves out plugins without a configuration, and
-// proxy-rewrite, which a step may change.
+// owned returns the plugins that the owner of a rule has switched on, for the rule and its copies. It leaves out
+// plugins without a configuration, and proxy-rewrite, which a step may change.
 func owned(original configv2.ApisixRoute, rule string) (list []configv2.ApisixRoutePlugin) {
 	for _, own := range original.Spec.HTTP {
 		if own.Name != rule && !strings.HasPrefix(rule, own.Name+"-canary") {

@@ -1,4 +1,5 @@
-// Package istio has the validation of Istio judge what the scripts make of its kinds. It is a module of its own, for its dependencies are Istio's.
+// Package istio lets the validation of Istio check the scripts' output for its kinds. It is a separate module, because
+// it needs the dependencies of Istio.
 package istio
 
 import (
@@ -20,8 +21,8 @@ type object struct {
 	Spec     json.RawMessage
 }
 
-// refusal returns the error with which Istio refuses an object, nil for a valid one. It calls the validation of each kind itself, because Istio's table
-// of all kinds imports 500 packages more, most of them Envoy's.
+// refusal returns the error with which Istio refuses an object, nil for a valid one. It calls the validation of each
+// kind itself, because Istio's table of all kinds imports 500 more packages, most of them Envoy's.
 func refusal(o object) error {
 	c, validate := config.Config{Meta: config.Meta{Name: o.Metadata.Name, Namespace: o.Metadata.Namespace}}, validation.ValidateVirtualService
 	switch o.Kind {
@@ -61,7 +62,7 @@ func TestIstioRefusesWhatIsInvalid(t *testing.T) {
 	}
 }
 
-// What stands in a case before a release and at each of its steps is valid to Istio.
+// The object of each case is valid for Istio, before a release and at each of its steps.
 func TestIstioTakesWhatTheScriptsMake(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../../../lua_configuration/networking.istio.io/*/testdata/*.yaml")

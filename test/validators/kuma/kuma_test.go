@@ -1,5 +1,5 @@
-// Package kuma has the validation of Kuma judge what the script makes of a TrafficRoute, whose definition takes anything. It is a module of
-// its own, for its dependencies are Kuma's.
+// Package kuma lets the validation of Kuma check the script's output for a TrafficRoute, because the definition of the
+// kind accepts anything. It is a separate module, because it needs the dependencies of Kuma.
 package kuma
 
 import (
@@ -31,7 +31,7 @@ func TestKumaRefusesWhatIsInvalid(t *testing.T) {
 	}
 }
 
-// What stands in a case before a release and at each of its steps is valid to Kuma.
+// The object of each case is valid for Kuma, before a release and at each of its steps.
 func TestKumaTakesWhatTheScriptMakes(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../../../lua_configuration/kuma.io/TrafficRoute/testdata/*.yaml")

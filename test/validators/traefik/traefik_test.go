@@ -1,5 +1,5 @@
-// Package traefik has the router and the balancer of Traefik send requests by what the scripts make of an IngressRoute and a TraefikService. It
-// is a module of its own, for its dependencies are Traefik's.
+// Package traefik lets the router and the balancer of Traefik send requests by the scripts' output for an IngressRoute
+// and a TraefikService. It is a separate module, because it needs the dependencies of Traefik.
 package traefik
 
 import (
@@ -47,14 +47,14 @@ type object struct {
 	}
 }
 
-// aCase is a case of a script; what is created at a step is what its object may name.
+// aCase is a case of a script. The object of a step may name the objects created at that step.
 type aCase struct {
 	Original object
 	Expected []object
 	Created  [][]object
 }
 
-// at is the object of a step, and what is made beside it.
+// at returns the object of a step, and the additional objects.
 func (c aCase) at(step int) (object, plane) {
 	if step < len(c.Created) {
 		return c.Expected[step], c.Created[step]
@@ -62,7 +62,7 @@ func (c aCase) at(step int) (object, plane) {
 	return c.Expected[step], nil
 }
 
-// plane is what a gateway knows beside the object by which it routes.
+// plane has the objects that a gateway knows in addition to its routing object.
 type plane []object
 
 func (p plane) named(kind, name string) *object {
@@ -92,7 +92,8 @@ func read(t *testing.T, file string) aCase {
 	return c
 }
 
-// balancer is Traefik's own, which answers a request with the Service that it leads to. Without Services there is nothing but middlewares.
+// balancer returns Traefik's own balancer, which answers a request with the name of the Service that gets it. Without
+// Services, only middlewares answer.
 func (p plane) balancer(t *testing.T, services []service) http.Handler {
 	t.Helper()
 	if len(services) == 0 {
@@ -105,7 +106,7 @@ func (p plane) balancer(t *testing.T, services []service) http.Handler {
 	return b
 }
 
-// service answers with its name. One that copies requests answers as what it passes them on to.
+// service answers with its name. If it copies requests, it answers like the Service to which it passes them.
 func (p plane) service(t *testing.T, s service) http.Handler {
 	t.Helper()
 	if strings.HasPrefix(s.Name, "web-canary.") {
@@ -118,7 +119,7 @@ func (p plane) service(t *testing.T, s service) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, s.Name) })
 }
 
-// router is Traefik's own, with a balancer for each route.
+// router returns Traefik's own router, with a balancer for each route.
 func (p plane) router(t *testing.T, o object) http.Handler {
 	t.Helper()
 	parser, err := muxer.NewSyntaxParser()
@@ -157,7 +158,7 @@ func ask(t *testing.T, h http.Handler, url string, headers map[string]string) st
 	return answer.Body.String()
 }
 
-// Traefik takes each rule that stands in a case, before a release and at each of its steps.
+// Traefik accepts each rule of a case, before a release and at each of its steps.
 func TestTraefikTakesTheRulesThatTheScriptMakes(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(cases + "*.yaml")
@@ -179,7 +180,7 @@ func TestTraefikTakesTheRulesThatTheScriptMakes(t *testing.T) {
 	}
 }
 
-// Requests go where a step sends them.
+// Requests go to the destination of a step.
 func TestTraefikSendsWhatMatchesToTheCanary(t *testing.T) {
 	t.Parallel()
 	const shop = "http://shop.example.com"
@@ -263,7 +264,7 @@ func TestTraefikSharesAsTheStepsAsk(t *testing.T) {
 	}
 }
 
-// Where requests are copied, all are answered by whom they would be without.
+// If requests are copied, the same Service answers them as without copies.
 func TestTraefikAnswersAsBeforeWhereItCopies(t *testing.T) {
 	t.Parallel()
 	for kind, steps := range map[string][]map[string]int{
@@ -291,7 +292,7 @@ func TestTraefikAnswersAsBeforeWhereItCopies(t *testing.T) {
 	}
 }
 
-// browser has the cookies that a user got, by name.
+// browser has the cookies of a user, by name.
 type browser map[string]string
 
 func (b browser) visit(h http.Handler) (pod string) {
@@ -307,7 +308,7 @@ func (b browser) visit(h http.Handler) (pod string) {
 	return answer.Body.String()
 }
 
-// sticky is the balancer of a TraefikService as Traefik puts it together, with three pods of each Service.
+// sticky returns the balancer of a TraefikService as Traefik builds it, with three pods of each Service.
 func sticky(o object) http.Handler {
 	level := wrr.New(o.Spec.Weighted.Sticky, false)
 	for _, s := range o.Spec.Weighted.Services {

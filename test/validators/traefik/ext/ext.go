@@ -1,4 +1,5 @@
-// Package ext stands for a module that Traefik keeps within its own and does not publish: what extensions of it add to routes, which is nothing.
+// Package ext replaces an unpublished internal module of Traefik, whose extensions add options to routes. Here they add
+// none.
 package ext
 
 // HTTP and Router are embedded in Traefik's configuration.
