@@ -6,7 +6,7 @@ import (
 	"sluice.dev/sluice/pkg/script"
 )
 
-// input is what a script is asked.
+// input is one input of a script.
 type input struct {
 	name string
 	obj  map[string]any
@@ -17,7 +17,7 @@ type (
 	list   = []any
 )
 
-// step is a step of a release, as far as scripts see it.
+// step is a step of a release, with the fields that scripts see.
 type step struct {
 	name     string
 	weight   int
@@ -59,7 +59,7 @@ func steps() []step {
 	return out
 }
 
-// specs are those of VirtualServices and DestinationRules, and of neither.
+// specs returns specs of VirtualServices and DestinationRules, and one of neither.
 func specs() map[string]object {
 	to := func(host string, more ...any) object {
 		out := object{"destination": object{"host": host}}
@@ -119,8 +119,8 @@ func customInputs() []input {
 	return out
 }
 
-// ingressInputs have the shape that OpenKruise hands to scripts of Ingress
-// classes: the weight is text, and nothing but annotations come back.
+// ingressInputs have the form that OpenKruise passes to scripts of Ingress classes: the weight is text, and scripts
+// return only annotations.
 func ingressInputs() []input {
 	annotations := map[string]object{
 		"none":       nil,

@@ -1,10 +1,9 @@
-// Package luacompat runs the scripts that OpenKruise ships on OpenKruise's own
-// Lua engine and on ours, and compares what they return.
+// Package luacompat runs the scripts that OpenKruise ships on OpenKruise's Lua engine and on Sluice's, and compares the
+// results.
 //
-// It is not about our scripts, and copies nothing: scripts, test cases and
-// engine are those of the released module, see kruise/go.mod. Its one
-// invariant: the same script and obj give the same JSON on both engines, apart
-// from the differences that normal hides.
+// It does not test Sluice's scripts, and copies no file: scripts, test cases and engine come from the released module,
+// see kruise/go.mod. Its one invariant: the same script and obj give the same JSON on both engines, apart from the
+// differences that normal hides.
 package luacompat
 
 import (
@@ -55,7 +54,7 @@ func TestShippedScriptsGiveTheSameOnBothEngines(t *testing.T) {
 	}
 }
 
-// moduleDir is where the module proxy's copy of OpenKruise Rollouts lies.
+// moduleDir returns the directory of OpenKruise Rollouts in the module cache.
 func moduleDir(t *testing.T) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", "github.com/openkruise/rollouts")
@@ -105,7 +104,7 @@ func start(t *testing.T) theirs {
 
 type outcome struct {
 	Result any
-	Failed string // what the script, or the engine, complained about
+	Failed string // the error of the script, or of the engine
 }
 
 // compare runs one script on all inputs on both engines.
@@ -165,19 +164,19 @@ func ours(t *testing.T, p *script.Program, obj map[string]any) outcome {
 	return outcome{Result: normal(result)}
 }
 
-// engineName is what OpenKruise's engine calls each script in its errors.
+// engineName is the name of each script in errors of OpenKruise's engine.
 const engineName = "<string>"
 
 var position = regexp.MustCompile(`^<string>:\d+: `)
 
-// complaint is the first line of an error without its position.
+// complaint returns the first line of an error without its position.
 func complaint(text string) string {
 	line, _, _ := strings.Cut(text, "\n")
 	return position.ReplaceAllString(line, "")
 }
 
-// normal hides what is better here on purpose: OpenKruise's engine turns empty
-// lists and objects into null, and drops null members.
+// normal hides intended improvements: OpenKruise's engine turns empty lists and objects into null, and drops null
+// members.
 func normal(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -204,7 +203,7 @@ func normal(v any) any {
 	return v
 }
 
-// shippedCases are the steps of OpenKruise's own test cases of a script.
+// shippedCases returns the steps of OpenKruise's own test cases of a script.
 func shippedCases(t *testing.T, dir, name string) []input {
 	t.Helper()
 	files, err := fs.Glob(os.DirFS(dir), filepath.Join(filepath.Dir(name), "testdata", "*.yaml"))

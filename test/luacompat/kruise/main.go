@@ -1,9 +1,7 @@
-// Command theirs runs scripts on OpenKruise's own Lua engine. It is a program
-// of a module of its own, so that the engine has the very dependencies that
-// OpenKruise released it with.
+// Command theirs runs scripts on OpenKruise's own Lua engine. It is a separate module, so that the engine has the same
+// dependencies as in OpenKruise's release.
 //
-// It reads calls from standard input, one JSON value each, and answers each
-// with one line of JSON.
+// It reads calls from standard input, one JSON value each, and answers each with one line of JSON.
 package main
 
 import (
@@ -49,7 +47,7 @@ func serve(in io.Reader, out io.Writer) error {
 	}
 }
 
-// run does what OpenKruise's providers do with a script, up to the JSON.
+// run handles a script like OpenKruise's providers, up to the JSON.
 func run(c call) answer {
 	l, err := (&luamanager.LuaManager{}).RunLuaScript(&unstructured.Unstructured{Object: c.Obj}, c.Script)
 	if err != nil {
