@@ -1,6 +1,7 @@
-// Package webhookmode plays what Kubernetes before 1.36 needs: releases of workloads that `sluice run` holds by its webhook, for there is no
-// MutatingAdmissionPolicy. `make verify` plays it on the usual control plane with those policies taken away, and on the oldest
-// version that is supported with ARGS=--whole=older. It is no second set of scenarios: what a release does is told elsewhere.
+// Package webhookmode plays releases on Kubernetes before 1.36, which has no MutatingAdmissionPolicy: `sluice run`
+// holds workloads by its webhook. `make verify` plays it on the usual control plane without those policies. With
+// ARGS=--whole=older, it plays it on the oldest supported version. The package is not a second set of scenarios: other
+// packages test the steps of a release.
 package webhookmode
 
 import (
@@ -30,11 +31,11 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// A user of an older Kubernetes does what docs/installing.md says, and releases.
+// A user of an older Kubernetes follows docs/installing.md, and releases.
 func TestTheWebhookAloneHoldsWhatIsReleased(t *testing.T) {
 	t.Parallel()
 	i := install(t)
-	before, _ := i.sluice("check") // what it ends with depends on what else there is to say
+	before, _ := i.sluice("check") // its exit code depends on the other messages
 	if !strings.Contains(before, "the webhook that does the same is not there") && !i.newer {
 		t.Errorf("before the webhook is installed, sluice check says:\n%s", before)
 	}
@@ -53,7 +54,8 @@ func TestTheWebhookAloneHoldsWhatIsReleased(t *testing.T) {
 	}
 }
 
-// Whoever has an authority of their own, such as cert-manager, gives the watcher a directory and the configuration what to trust.
+// A user with another authority, such as cert-manager, gives the watcher a directory, and the configuration the
+// certificate to trust.
 func TestTheWebhookServesCertificatesOfAnotherAuthority(t *testing.T) {
 	t.Parallel()
 	i := install(t)
@@ -65,11 +67,11 @@ func TestTheWebhookServesCertificatesOfAnotherAuthority(t *testing.T) {
 	t.Run("partition", func(t *testing.T) { i.releases(t, world.InPlace) })
 }
 
-// installation is Sluice as it is installed where no policy holds changes.
+// installation is Sluice, installed without policies that hold changes.
 type installation struct {
 	t *testing.T
 	w *world.World
-	// newer says that the control plane would have served the policies.
+	// newer reports that the control plane could have served the policies.
 	newer  bool
 	binary string
 }
@@ -115,13 +117,13 @@ func install(t *testing.T) *installation {
 	return i
 }
 
-// sluice is what the program says, on either output.
+// sluice returns both outputs of the program.
 func (i *installation) sluice(args ...string) (string, error) {
 	out, err := exec.Command(i.binary, append(args, "--kubeconfig", i.w.Kubeconfig)...).CombinedOutput()
 	return string(out), err
 }
 
-// manifests are those of some parts of the installation.
+// manifests returns the manifests of some parts of the installation.
 func (i *installation) manifests(parts string) string {
 	i.t.Helper()
 	out, err := i.sluice("install", "--print", "--part", parts)
@@ -131,7 +133,7 @@ func (i *installation) manifests(parts string) string {
 	return out
 }
 
-// run starts `sluice run` until the test has ended, and has the API server ask its webhook.
+// run starts `sluice run` until the test has ended, and makes the API server call its webhook.
 func (i *installation) run(flags ...string) {
 	i.t.Helper()
 	run := exec.Command(i.binary, append([]string{"run", "--kubeconfig", i.w.Kubeconfig, "--nats-dir", i.t.TempDir()}, flags...)...)
@@ -160,7 +162,7 @@ func (i *installation) run(flags ...string) {
 				address <- at
 			}
 		}
-		_ = run.Wait() // the log tells
+		_ = run.Wait() // the log has the reason
 	}()
 	at, ok := <-address
 	if !ok {
@@ -177,7 +179,7 @@ func (i *installation) run(flags ...string) {
 	}
 }
 
-// awaitHold waits until the API server trusts the webhook and asks it.
+// awaitHold waits until the API server trusts the webhook and calls it.
 func (i *installation) awaitHold() {
 	i.t.Helper()
 	ns, name := i.create(i.t, world.InPlace)
@@ -188,7 +190,7 @@ func (i *installation) awaitHold() {
 
 var steps = []world.Step{{Replicas: 1, Weight: 20}, {Replicas: 2, Weight: 100}}
 
-// create makes an application with its Rollout at rest, in a namespace of its own.
+// create creates an application with an idle Rollout, in its own namespace.
 func (i *installation) create(t *testing.T, kind world.AppKind) (namespace, name string) {
 	t.Helper()
 	client, err := dynamic.NewForConfig(i.w.Config)
@@ -205,8 +207,8 @@ func (i *installation) create(t *testing.T, kind world.AppKind) (namespace, name
 	return namespace, app.Name
 }
 
-// releases plays a whole release: the change is held as it is applied, each step waits for its approval, and in the end the workload is
-// as its owner wrote it.
+// releases plays a whole release. The change is held when it is applied, and each step waits for its approval. In the
+// end, the workload is as its owner wrote it.
 func (i *installation) releases(t *testing.T, kind world.AppKind) {
 	t.Helper()
 	w := i.w
@@ -237,7 +239,7 @@ func (i *installation) releases(t *testing.T, kind world.AppKind) {
 	}
 }
 
-// spec leaves out the partition of 0, which is none: it is the server's, not the owner's, and does not come back.
+// spec leaves out a partition of 0, which means none. The server sets it, not the owner, and it does not come back.
 func spec(t *testing.T, u *unstructured.Unstructured) string {
 	t.Helper()
 	text, err := yaml.Marshal(u.Object["spec"])
@@ -247,7 +249,8 @@ func spec(t *testing.T, u *unstructured.Unstructured) string {
 	return strings.Replace(string(text), "  rollingUpdate:\n    partition: 0\n", "", 1)
 }
 
-// issue makes an authority and a certificate of it for the loopback address, in a directory as cert-manager fills one.
+// issue creates an authority and a certificate of it for the loopback address, in a directory with the files of
+// cert-manager.
 func issue(t *testing.T) (dir string, authority []byte) {
 	t.Helper()
 	root := &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
