@@ -7,8 +7,8 @@ import (
 	"github.com/prometheus/prometheus/promql/promqltest"
 )
 
-// An alert is right when it fires for the one and keeps quiet about the other. Series are in the form of Prometheus's own tests,
-// one value a minute; the expression is evaluated after half an hour.
+// An alert is correct if it fires for the bad series and does not fire for the good ones. Series are in the form of
+// Prometheus's own tests, with one value a minute; the expression is evaluated after half an hour.
 func TestAlertsFireForWhatTheyAreAboutOnly(t *testing.T) {
 	cases := map[string]struct{ bad, good string }{
 		"SluiceWatcherMissing":   {`other 0x60`, `sluice_watcher_hints_total 0x60`},

@@ -28,7 +28,7 @@ import (
 
 const directory = "../../deploy/monitoring"
 
-// described collects the names of all metrics that are registered, with or without values.
+// described collects the names of all registered metrics, with or without values.
 type described struct {
 	prometheus.Registerer
 	names map[string]bool
@@ -52,7 +52,7 @@ func (d described) Register(c prometheus.Collector) error {
 	return nil
 }
 
-// exported are the names of the metrics of all parts. Nothing is connected to anything.
+// exported returns the names of the metrics of all components, without any connections.
 func exported(t *testing.T) map[string]bool {
 	t.Helper()
 	d := described{names: map[string]bool{"process_resident_memory_bytes": true, "process_cpu_seconds_total": true, "go_goroutines": true}}
@@ -83,7 +83,7 @@ func rules(t *testing.T) []rulefmt.Rule {
 	return list
 }
 
-// queries are the expressions of the dashboard, with a range in place of Grafana's variable.
+// queries returns the expressions of the dashboard, with a range instead of Grafana's variable.
 func queries(t *testing.T) []string {
 	t.Helper()
 	body, err := os.ReadFile(filepath.Join(directory, "dashboard.json"))
@@ -110,7 +110,7 @@ func queries(t *testing.T) []string {
 	return list
 }
 
-// selected are the names of the metrics that an expression reads.
+// selected returns the names of the metrics that an expression reads.
 func selected(t *testing.T, expr string) (names []string) {
 	t.Helper()
 	parsed, err := parser.NewParser(parser.Options{}).ParseExpr(expr)
