@@ -1,5 +1,5 @@
-// Package compose checks docker-compose.yaml against the compose schema, by the loader that Docker Compose itself uses. It is a
-// module of its own, so that this loader is no dependency of Sluice.
+// Package compose checks docker-compose.yaml against the compose schema, with the loader of Docker Compose itself. It
+// is a separate module, so that Sluice does not depend on this loader.
 package compose
 
 import (

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// ForTest is a directory as t.TempDir makes it, whose removal outlasts what a server writes after its end. It is asked for before
-// the server is started, so that the server has been closed when it is removed.
+// ForTest returns a directory like t.TempDir. Its removal also succeeds if a server writes after its end. Call it
+// before the start of the server, so that the server is closed before the removal.
 func ForTest(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "sluice-nats-")
@@ -28,9 +28,9 @@ const (
 	removePause = 20 * time.Millisecond
 )
 
-// Remove removes a directory which has that of a closed server in it, and all that is there. A server that is shut down waits 0.1 s
-// for its consumers' states to be written: on a busy machine a file may still come after that, so that one removal is not enough.
-// The error is that of the last attempt, after 10 s.
+// Remove removes a directory with the directory of a closed server in it, and all its files. A server that shuts down
+// waits 0.1 s for the states of its consumers. On a busy machine it may still write a file after that, so one removal
+// may not be enough. The error is the error of the last attempt, after 10 s.
 func Remove(dir string) error {
 	for end := time.Now().Add(removeWait); ; time.Sleep(removePause) {
 		if err := os.RemoveAll(dir); err == nil || time.Now().After(end) {

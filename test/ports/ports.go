@@ -1,5 +1,5 @@
-// Package ports gives tests ports for servers that must know theirs before they start, or start a second time on the same one.
-// Every other server of a test asks the kernel for one.
+// Package ports gives tests ports for servers that need a fixed port. These must know it before they start, or start
+// again on the same one. Every other server of a test gets its port from the kernel.
 package ports
 
 import (
@@ -10,25 +10,26 @@ import (
 	"testing"
 )
 
-// The ports lie below those that kernels hand out, of which a client of anybody's may get one while the server is down.
+// The ports are below the range of kernels. From that range, any client may get a port while the server is down.
 const first, end = 10_000, 32_000
 
 const host = "127.0.0.1:"
 
 var (
 	mu sync.Mutex
-	// claims are UDP sockets on the ports that were given, which this process keeps until it ends.
+	// claims are UDP sockets on the returned ports. This process keeps them until it ends.
 	claims []net.PacketConn
 )
 
-// Address is 127.0.0.1 with a port of Free.
+// Address returns 127.0.0.1 with a port of Free.
 func Address(t testing.TB) string {
 	t.Helper()
 	return host + strconv.Itoa(Free(t))
 }
 
-// Free returns a TCP port of 127.0.0.1 on which no process listens. Free returns the same port to no other caller, in this process or in another
-// one, while this process lives: this process holds the UDP port of the same number, and Free skips ports whose UDP port is held.
+// Free returns a TCP port of 127.0.0.1 on which no process listens. While this process lives, no other call returns the
+// same port, in this process or in another one. For this, the process holds the UDP port of the same number, and Free
+// skips ports whose UDP port is held.
 func Free(t testing.TB) int {
 	t.Helper()
 	mu.Lock()
