@@ -100,8 +100,8 @@ func (f kindFile) object(t testing.TB, s state) *unstructured.Unstructured {
 	return object(t, merge(f.Manifest, map[string]any{"metadata": metadata, "spec": spec}))
 }
 
-// letGo returns the user's strategy after a hold, for a user without a strategy. If the hold created an object for its
-// field, the empty object stays.
+// letGo returns the user's strategy after the end of a hold on a template that was not new. If the hold created an object
+// for its field, the empty object stays.
 func (f kindFile) letGo() map[string]any {
 	_, had := f.Own["rollingUpdate"]
 	if _, nested := f.Held["rollingUpdate"]; nested && !had {

@@ -201,7 +201,7 @@ func (s *shop) wantCopies(percent int) {
 	}
 }
 
-// report shows the failed requests, and the first one in full.
+// report shows the first failed requests.
 func (s *shop) report(moment string, t *tally) {
 	s.Helper()
 	for _, failure := range t.failures[:min(len(t.failures), 5)] {
@@ -209,7 +209,7 @@ func (s *shop) report(moment string, t *tally) {
 	}
 }
 
-// bound returns the allowed distance of a number of answers from its share. By chance, one sample of 16,000 exceeds it.
+// bound returns the allowed distance of a number of answers from its share. By chance, one sample in 16,000 exceeds it.
 func bound(percent int) float64 {
 	share := float64(percent) / 100
 	return deviations * math.Sqrt(sample*share*(1-share))

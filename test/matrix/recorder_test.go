@@ -271,8 +271,8 @@ func containerImage(u *unstructured.Unstructured, fields ...string) string {
 }
 
 // weightOf returns the share of the new version on a VirtualService. That is the weight of the canary Service, or of
-// the subset canary of a Service that both versions share. In a rule for some requests only, it is the value of the
-// header.
+// the subset canary of a Service that both versions share. In a rule without a weight, it is the value of the
+// header, or 100 without one.
 func weightOf(u *unstructured.Unstructured) int {
 	share := 0
 	rules, _, _ := unstructured.NestedSlice(u.Object, "spec", "http")

@@ -63,8 +63,8 @@ func TestAGitOpsActorOnTheDeploymentNeverRaisesExposure(t *testing.T) {
 }
 
 // actorOnTheDeployment releases while an actor applies the new Deployment again. The progress deadline is one second,
-// so it would pass many times while the release waits. The owner sets it when the first pods are ready, which may take
-// longer.
+// so it would pass many times while the release waits. The owner sets it only after the first pods are
+// ready, because they may need longer.
 func actorOnTheDeployment(t *testing.T, way world.Way, rollout string) {
 	w := world.Shared(t)
 	ns := w.Namespace(t)
