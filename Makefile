@@ -47,7 +47,7 @@ bench: ## Measure releases beside their budgets (ARGS=--full for all sizes, ARGS
 	@dev/cluster/build
 	go run ./dev/bench $(ARGS)
 
-lint: ## Run gofmt, vet, staticcheck and the import rule, and check that generated files are up to date
+lint: ## Run gofmt, vet, staticcheck, the import rule and the limits of prose, and check that generated files are up to date
 	@dev/lint
 
 generate: ## Write deep copies and CRDs anew

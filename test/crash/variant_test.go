@@ -19,7 +19,7 @@ func (v variant) String() string {
 	return string(v.style) + "-" + string(v.end)
 }
 
-// beside is canary style.
+// The variant beside is canary style.
 const beside world.AppKind = ""
 
 // end is the end of a release, and the event or decision that leads to it.

@@ -23,7 +23,7 @@ type column struct {
 	annotations string
 	// style is the field under spec.strategy, options are lines under it, indented by six.
 	style, options string
-	// beside reports whether the new version has its own workload, so that the stable workload keeps all its pods during
+	// The field beside reports whether the new version has its own workload, so that the stable workload keeps all its pods during
 	// the steps.
 	beside bool
 	// constant reports that the executor scales the stable workload down as the canary workload grows.

@@ -15,7 +15,7 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// beside has the number of new pods of each step of a blue-green release, which run in parallel with all the stable
+// The field beside has the number of new pods of each step of a blue-green release, which run in parallel with all the stable
 // ones. shares has their share of the traffic.
 var beside, shares = []int{1, 2, 5}, []int{20, 40, 100}
 
