@@ -21,7 +21,7 @@ func (r *Report) judge() {
 		r.judgeRun(run)
 	}
 	if n := r.Noisy; n != nil && n.Alone.P99 > 0 {
-		r.budget("quiet tenant beside a noisy one: p99 of a step, times its own", n.Beside.P99/n.Alone.P99, 3, "times")
+		r.budget("quiet tenant with a noisy one: p99 of a step, times its own", n.Beside.P99/n.Alone.P99, 3, "times")
 	}
 	r.judgeIdle()
 	r.judgeAnalyses()

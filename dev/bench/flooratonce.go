@@ -64,7 +64,7 @@ func (b *bench) leastFlights(ctx context.Context, f *fleet, writer *client) erro
 	if err := b.log.awaitQuiet(ctx, quietFor); err != nil {
 		return err
 	}
-	say("%d releases of %s style at once that nobody decides about", len(all), f.shape.style)
+	say("%d releases of %s style at once, without decisions", len(all), f.shape.style)
 	r := FloorRun{Style: f.shape.style, Releases: len(all), Namespaces: len(f.namespaces), Load: loadAverage()}
 	offset, meter, began := b.log.end(), b.meter().forgetPeaks(), time.Now()
 	took, err := flyLeast(ctx, all, "2")

@@ -20,7 +20,7 @@ func (b *bench) idle(ctx context.Context, shape shape) error {
 	if err != nil {
 		return err
 	}
-	say("starting the parts anew beside %d Rollouts", b.opts.idle)
+	say("starting the components again with %d Rollouts", b.opts.idle)
 	offset, began := b.log.end(), time.Now()
 	if err := b.run(ctx, 1); err != nil {
 		return err

@@ -33,7 +33,7 @@ func (b *bench) noisy(ctx context.Context, shape shape) error {
 		}
 		alone.add(w)
 	}
-	say("and beside %d releases of a noisy tenant", loud)
+	say("and with %d releases of a noisy tenant", loud)
 	for range rounds {
 		if err := b.log.awaitQuiet(ctx, quietFor); err != nil {
 			return err

@@ -80,7 +80,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.SetOutput(stderr)
 	f.BoolVar(&full, "full", false, "all sizes: 100 and 300 releases, 1, 2 and 4 executors, two tenants, 10000 idle Rollouts, 10000 analyses")
-	f.Func("measure", "what to measure, separated by commas: script, floor, alone, many, noisy, idle, analysis (default: all but noisy and analysis)", words(&o.what))
+	f.Func("measure", "measurements, separated by commas: script, floor, alone, many, noisy, idle, analysis (default: all but noisy and analysis)", words(&o.what))
 	f.Func("releases", "how many releases at once, separated by commas (default 100)", numbers(&o.releases))
 	f.Func("executors", "how many executors, separated by commas; each number is measured (default 1,2)", numbers(&o.executors))
 	f.IntVar(&o.namespaces, "namespaces", 10, "namespaces that the releases are spread over")

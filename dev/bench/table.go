@@ -30,7 +30,7 @@ func writeTable(out io.Writer, r *Report) error {
 	if n := r.Noisy; n != nil {
 		line("\nTWO TENANTS, every step of the quiet one's %d releases (load %.1f)\tn\tp50\tp90\tp99\tmax", n.Quiet, n.Load)
 		latencyLine(line, "alone", n.Alone)
-		latencyLine(line, fmt.Sprintf("beside %d releases of a noisy one", n.Noisy), n.Beside)
+		latencyLine(line, fmt.Sprintf("with %d releases of a noisy one", n.Noisy), n.Beside)
 	}
 	if r.Idle != nil {
 		writeIdle(line, r.Idle)
@@ -87,7 +87,7 @@ func writeRun(line liner, r Run, cores int) {
 }
 
 func writeFloor(line liner, r FloorRun, cores int) {
-	line("\nNATIVE FLOOR OF %d AT ONCE, %s style, in %d namespaces: the least writes, nobody decides (load %.1f)\tn\tp50\tp90\tp99\tmax", r.Releases, r.Style, r.Namespaces, r.Load)
+	line("\nNATIVE FLOOR OF %d AT ONCE, %s style, in %d namespaces: the least writes, no decisions (load %.1f)\tn\tp50\tp90\tp99\tmax", r.Releases, r.Style, r.Namespaces, r.Load)
 	latencyLine(line, "change to end, no pauses and no grace", r.Release)
 	line("makespan %.2f s; %.0f %% of %d cores busy", r.Makespan, 100*r.Busy, cores)
 	if r.Traffic != nil {
@@ -124,7 +124,7 @@ func writeProcesses(line liner, processes []Process, n float64, each string) {
 func writeIdle(line liner, i *Idle) {
 	line("\n%d ROLLOUTS AT REST, Deployments with %d pods (load %.1f)", i.Rollouts, i.Replicas, i.Load)
 	line("created and healthy within %.0f s", i.Created)
-	line("parts started anew: quiet after %.1f s", i.Start)
+	line("components started again: quiet after %.1f s", i.Start)
 	if i.StartTraffic != nil {
 		writeTraffic(line, i.StartTraffic, float64(i.Rollouts))
 	}

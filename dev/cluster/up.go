@@ -54,7 +54,7 @@ func parseOptions(args []string) (options, error) {
 	flags.BoolVar(&opts.audit, "audit", false, "write every write of a user to DIR/audit.log before it is answered")
 	flags.StringVar(&opts.auditPolicy, "audit-policy", "", "file with the audit policy to use with --audit instead of the built-in one")
 	flags.BoolVar(&opts.anonymous, "anonymous", false, "let requests in that carry no identity")
-	flags.BoolVar(&opts.typeChecks, "type-checks", false, "write into the status of each ValidatingAdmissionPolicy what is wrong with the types of its expressions")
+	flags.BoolVar(&opts.typeChecks, "type-checks", false, "write the type errors of the expressions of each ValidatingAdmissionPolicy into its status")
 	flags.BoolVar(&opts.verbose, "verbose", false, "let the components log more")
 	flags.BoolVar(&opts.withParent, "with-parent", false, "end when standard input ends")
 	flags.StringVar(&opts.kubernetes, "kubernetes", os.Getenv("SLUICE_KUBERNETES"),

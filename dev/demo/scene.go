@@ -35,11 +35,11 @@ func (s *show) metricsDecide(ctx context.Context) (err error) {
 			return err
 		}},
 		{"Deploy the shop, and let users in", func() error { return p.deploy(ctx) }},
-		{"A good version, v2: metrics promote it, and nobody approves", func() error { return p.promoted(ctx, "v2") }},
+		{"A good version, v2: metrics promote it without an approval", func() error { return p.promoted(ctx, "v2") }},
 		{"A bad version, v3: one request in twenty fails, and metrics stop it", func() error { return p.stopped(ctx, "v3") }},
-		{"Why did it stop?", func() error { return p.why(ctx) }},
-		{"The mistake is mended, v4: it passes", func() error { return p.promoted(ctx, "v4") }},
-		{"What the users had of it", func() error { return p.sum() }},
+		{"Find out why it stopped", func() error { return p.why(ctx) }},
+		{"The mistake is fixed, v4: it passes", func() error { return p.promoted(ctx, "v4") }},
+		{"Requests by version", func() error { return p.sum() }},
 	} {
 		if err := s.stage(scene.name, scene.play); err != nil {
 			return err

@@ -70,7 +70,7 @@ func (s *show) walk(ctx context.Context) error {
 			return err
 		}
 	}
-	return s.stage("What is left: nothing of the release", func() error {
+	return s.stage("Remaining objects: none of the release", func() error {
 		return s.kubectl(ctx, "get", "deployments,services,virtualservices", "-o", "name")
 	})
 }

@@ -16,10 +16,10 @@ import (
 
 const module = "sluice.dev/sluice/"
 
-// allowed lists, for each package, which of ours it may import. Packages below one of these names follow its rule. The floors are those of ADR 21: a
+// allowed lists, for each package, which of ours it may import. Packages below one of these names follow its rule. ADR 21 has the floors: a
 // package imports packages of lower floors only.
 var allowed = map[string][]string{
-	// Floor 1: the API, scripts, the table of kinds of workloads, and what knows nothing of releases.
+	// Floor 1: the API, scripts, the table of kinds of workloads, and packages that know nothing of releases.
 	"pkg/api":            {},
 	"pkg/certwatch":      {},
 	"pkg/diff":           {},
@@ -42,7 +42,7 @@ var allowed = map[string][]string{
 	"pkg/hold":     {"pkg/api", "pkg/workload/kinds"},
 	// Floor 5: the world outside: the API server, NATS and Prometheus.
 	"pkg/kube": {"pkg/api", "pkg/rollout", "pkg/trafficrouting", "pkg/history", "pkg/workload", "pkg/traffic", "pkg/analysis", "pkg/script", "pkg/hold", "lua_configuration"},
-	// What kube stands on: each of the three may import less than kube, and none of them imports kube.
+	// kube stands on these three packages: each may import less than kube, and none imports kube.
 	"pkg/kube/cache":     {"pkg/api"},
 	"pkg/kube/apiclient": {"pkg/api", "pkg/rollout"},
 	"pkg/kube/policies":  {"pkg/api", "pkg/rollout", "pkg/workload", "pkg/hold", "pkg/kube/apiclient"},
@@ -59,14 +59,14 @@ var allowed = map[string][]string{
 	"pkg/simulate": {"pkg/api", "pkg/rollout", "pkg/planner", "pkg/release", "pkg/trafficrouting", "pkg/kube", "pkg/executor", "pkg/workload", "pkg/script", "pkg/diff", "deploy", "lua_configuration"},
 }
 
-// tests may import these beside what their package may: control planes to run on, a Prometheus to ask, what makes a client of one,
-// tables of cases that several share, decisions to carry out, and records of them.
+// tests may import these in addition to the packages of their own rule: control planes, a Prometheus, clients,
+// shared tables of cases, decisions to carry out, and records of them.
 var tests = []string{"test/controlplane", "test/hold", "test/natsdir", "test/ports", "test/prometheus", "test/validate", "test/world", "pkg/script", "pkg/planner", "pkg/history", "lua_configuration"}
 
 // free may import anything of ours but commands.
 var free = []string{"cmd", "test", "dev", "deploy", "examples", "pkg/trafficrouting/network"}
 
-// pure packages may import nothing of others than external, beside the standard library.
+// pure packages may import only the standard library and external.
 var (
 	pure     = []string{"pkg/rollout", "pkg/planner", "pkg/trafficrouting", "pkg/release", "pkg/history"}
 	external = []string{"k8s.io/apimachinery/pkg/apis/meta/v1", "k8s.io/apimachinery/pkg/types", "k8s.io/api/core/v1"}

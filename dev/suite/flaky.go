@@ -35,9 +35,9 @@ func flakyCommand() *cobra.Command {
 	t := trial{outputs: filepath.Join("bin", "flaky")}
 	c := &cobra.Command{
 		Use:   "flaky PACKAGE...",
-		Short: "Play packages again and again beside a load, and tell what failed how often",
-		Long: "Play packages again and again beside a load that takes the machine away from them, and tell what failed how often.\n" +
-			"Several copies of a package run at once and are a load for each other. What a failed run said is kept in a file.",
+		Short: "Run packages again and again under load, and print how often each test failed",
+		Long: "Run packages again and again under a load that takes the machine away from them, and print how often each test failed.\n" +
+			"Several copies of a package run at once and are a load for each other. The output of a failed run is kept in a file.",
 		Example: "  suite flaky ./pkg/queue --runs 50 --copies 8\n  suite flaky ./test/scenario --run TestApprove --cpu 8 --disk 1",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, packages []string) error {

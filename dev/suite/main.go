@@ -35,7 +35,7 @@ func main() {
 func command() *cobra.Command {
 	root := &cobra.Command{Use: "suite", Short: "Play the tests of the project", SilenceErrors: true, SilenceUsage: true}
 	verify := playCommand("verify", "Play all tests that `suite test` does not play")
-	verify.Flags().String(wholeFlag, "", "play in full what is played in part otherwise: "+strings.Join(namesOf(wholes()), ", "))
+	verify.Flags().String(wholeFlag, "", "play these stages in full, instead of a part: "+strings.Join(namesOf(wholes()), ", "))
 	root.AddCommand(playCommand("test", "Play what a contributor needs to trust a change"), verify, listCommand(), flakyCommand(), loadCommand())
 	return root
 }
@@ -69,7 +69,7 @@ func playCommand(name, short string) *cobra.Command {
 	}
 	c.Flags().StringSliceVar(&o.stages, "stage", nil, "play these stages only, separated by commas; `suite list` names them")
 	c.Flags().StringVar(&o.cover, "cover", "", "write what the tests execute of pkg/ to this directory, and print its share of all statements")
-	c.Flags().BoolVar(&o.record, "record", false, "write the times of this run to "+timesFile+", as what is expected from now on")
+	c.Flags().BoolVar(&o.record, "record", false, "write the times of this run to "+timesFile+", as the expected times")
 	return c
 }
 

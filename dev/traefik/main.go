@@ -58,7 +58,7 @@ func parseOptions(args []string) (options, error) {
 	flags.StringVar(&opts.kubeconfig, "kubeconfig", "", "file that says how to reach the API server")
 	flags.StringVar(&opts.listen, "listen", "", "address that requests are sent to")
 	flags.StringVar(&opts.namespace, "namespace", "", "the namespace to look at")
-	providers := flags.String("providers", "gateway", "what to route by, with commas: gateway, crd, ingress-nginx")
+	providers := flags.String("providers", "gateway", "kinds to route by, separated by commas: gateway, crd, ingress-nginx")
 	flags.BoolVar(&opts.experimental, "experimental", false, "route by kinds of the experimental channel of the Gateway API as well")
 	flags.BoolVar(&opts.withParent, "with-parent", false, "end when standard input ends")
 	flags.BoolVar(&opts.verbose, "verbose", false, "log more")

@@ -10,8 +10,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// feedConsumer takes deliveries until ctx is done, and attaches again whenever the connection to the consumer breaks. what names the deliveries in
-// the log.
+// feedConsumer takes deliveries until ctx is done, and attaches again whenever the connection to the consumer breaks. In the log, what is the
+// name of the deliveries.
 func (q *Queue) feedConsumer(ctx context.Context, log *slog.Logger, what string,
 	attach func(context.Context) (jetstream.Consumer, error), fetch func(context.Context, jetstream.Consumer) error) error {
 	wait, broken := attachFirst, false

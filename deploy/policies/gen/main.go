@@ -28,9 +28,9 @@ var guardTemplate string
 type family struct {
 	Name  string
 	Rules []string
-	// What is said of the family in a comment, each a line.
+	// About is the comment about the family, by lines.
 	About []string
-	// Release is the expression that says what is a release, taken from the policy for Deployments.
+	// Release is the expression that is true for a release, taken from the policy for Deployments.
 	Release string
 	// Which is the expression that tells its kinds, where the rules say more than them.
 	Which string
@@ -95,7 +95,7 @@ func (f field) Parents() (list []parent) {
 
 type parent struct{ Chain, Pointer string }
 
-// Deepest is the field that lies deepest; its parents are those of all.
+// Deepest is the field with the longest path; its parents are the parents of all fields.
 func (f family) Deepest() field {
 	deepest := f.Fields[0]
 	for _, candidate := range f.Fields {
@@ -116,10 +116,10 @@ func (f family) Narrow() (list []field) {
 	return list
 }
 
-// Widens reports whether the executor widens a workload of the family.
+// Widens reports whether the executor surges a workload of the family.
 func (f family) Widens() bool { return len(f.Narrow()) < len(f.Fields) }
 
-// OrWide goes on with an expression that is true for what a spec has beside the fields, by the name k.
+// OrWide continues an expression: it is true for parts of a spec other than the fields, by the name k.
 func (f family) OrWide() string {
 	var names []string
 	for _, candidate := range f.Fields {
@@ -133,7 +133,7 @@ func (f family) OrWide() string {
 	return " && !(variables.wasWidened && k in [" + strings.Join(names, ", ") + "])"
 }
 
-// families are those of the table of kinds; the policies for Deployments are written by hand.
+// families are the families of the table of kinds; the policies for Deployments are written by hand.
 func families() (list []family) {
 	for _, name := range kinds.Families() {
 		rows := kinds.OfFamily(name)
@@ -150,13 +150,13 @@ func families() (list []family) {
 	return list
 }
 
-// about is what the comment of a policy says of its family.
+// about has the comment of each family.
 var about = map[string][]string{
 	"statefulset": {
-		"StatefulSets, and what is held like them: a partition above all ordinals. One of update type OnDelete",
-		"does not roll by itself and is left alone. Of other groups it is what its owner labels as a StatefulSet.",
+		"StatefulSets, and kinds that are held like them: by a partition above all ordinals. A workload of update",
+		"type OnDelete does not roll by itself and is left alone. Kinds of other groups need their owner's label.",
 	},
-	"daemonset": {"DaemonSets of Kubernetes: OnDelete lets no pod be replaced that nobody deletes."},
+	"daemonset": {"DaemonSets of Kubernetes: with OnDelete, the controller replaces only deleted pods."},
 	"cloneset": {
 		"CloneSets of OpenKruise: a partition of all pods. One that is widened for a blue-green release also has replicas of ours.",
 		"A kind that is not installed is named to no harm.",
@@ -224,7 +224,7 @@ func write(dir string) error {
 	_, release, _ := strings.Cut(string(deployments), "    - name: is-a-release\n      expression: >-\n")
 	release, _, found := strings.Cut(release, "\n\n")
 	if !found {
-		return errors.New("the policy for Deployments does not say what is a release")
+		return errors.New("the policy for Deployments does not define a release")
 	}
 	for _, f := range families() {
 		f.Release = release + "\n"
