@@ -1,8 +1,8 @@
-# Everything needs Go, git and make only. `make` lists the targets.
+# All targets need only Go, git and make. `make` lists the targets.
 
 .DEFAULT_GOAL := help
 
-# Nobody debugs what is built here, and compilers are done a tenth sooner without DWARF.
+# No debugger reads these binaries, and the compiler needs a tenth less time without DWARF.
 export GOFLAGS := $(GOFLAGS) -gcflags=all=-dwarf=false
 
 .PHONY: help build control-plane demo test verify flaky mutants judge bench lint generate clean
@@ -20,38 +20,38 @@ control-plane: ## Build the embedded control plane, Prometheus, OpenKruise and g
 	@dev/kruise/build
 	@dev/crds/build
 
-demo: ## Watch canary releases, on an embedded control plane with Prometheus (KEEP=1 leaves it running)
+demo: ## Run canary releases on an embedded control plane with Prometheus (KEEP=1 leaves it running)
 	@echo "This shows releases on a real Kubernetes control plane, embedded here. Its pods are simulated (kwok)."
 	@dev/cluster/build
 	@dev/prometheus/build
 	@echo "Building sluice: about 1 minute the first time."
 	@CGO_ENABLED=0 go build -o bin/ ./cmd/sluice ./dev/demo && bin/demo
 
-test: ## Run what a contributor needs to trust a change, in ten minutes (ARGS=--help for more)
+test: ## Run the tests that a change must pass, in ten minutes (ARGS=--help for more)
 	@go build -o bin/ ./dev/suite && bin/suite test $(ARGS)
 
 verify: ## Run all other tests, in half an hour (ARGS=--help for more, such as all crash plans or all gateways)
 	@go build -o bin/ ./dev/suite && bin/suite verify $(ARGS)
 
-flaky: control-plane ## Run packages again and again beside a load, and show what failed how often (ARGS="./pkg/queue --runs 50")
+flaky: control-plane ## Run packages many times under load, and count the failures of each test (ARGS="./pkg/queue --runs 50")
 	@go build -o bin/ ./dev/suite && bin/suite flaky $(ARGS)
 
-mutants: ## Break the product on purpose, one mistake at a time, and show which test of make test notices
+mutants: ## Break the product on purpose, one mistake at a time, and show which test of `make test` fails
 	@dev/cluster/build
 	go run ./dev/mutants
 
-judge: ## Show how often analysis is wrong, and how fast it is right, beside classical tests (minutes; ARGS=--help)
+judge: ## Show how often analysis is wrong, and how fast it is right, compared with classical tests (minutes; ARGS=--help)
 	go run ./dev/judge $(ARGS)
 
-bench: ## Measure releases beside their budgets (ARGS=--full for all sizes, ARGS=--help for more)
+bench: ## Measure releases against their budgets (ARGS=--full for all sizes, ARGS=--help for more)
 	@dev/cluster/build
 	go run ./dev/bench $(ARGS)
 
 lint: ## Run gofmt, vet, staticcheck, the import rule and the limits of prose, and check that generated files are up to date
 	@dev/lint
 
-generate: ## Write deep copies and CRDs anew
+generate: ## Regenerate deep copies and CRDs
 	go generate ./pkg/api ./deploy
 
-clean: ## Remove what the build made
+clean: ## Remove the files of the build
 	rm -rf bin

@@ -153,13 +153,13 @@ func families() (list []family) {
 // about has the comment of each family.
 var about = map[string][]string{
 	"statefulset": {
-		"StatefulSets, and kinds that are held like them: by a partition above all ordinals. A workload of update",
-		"type OnDelete does not roll by itself and is left alone. Kinds of other groups need their owner's label.",
+		"StatefulSets and similar kinds: a partition above all ordinals holds them. The policy ignores a workload of update type",
+		"OnDelete, which does not roll out by itself. In other groups, the policy matches kinds that their owner labels as a StatefulSet.",
 	},
-	"daemonset": {"DaemonSets of Kubernetes: with OnDelete, the controller replaces only deleted pods."},
+	"daemonset": {"DaemonSets of Kubernetes: OnDelete holds them, because their controller then replaces only pods that somebody deletes."},
 	"cloneset": {
-		"CloneSets of OpenKruise: a partition of all pods. One that is widened for a blue-green release also has replicas of ours.",
-		"A kind that is not installed is named to no harm.",
+		"CloneSets of OpenKruise: a partition of all pods holds them. During a blue-green release, Sluice also sets their replicas.",
+		"The rule does no harm in a cluster without CloneSets.",
 	},
 }
 
