@@ -334,6 +334,7 @@ func (c *cell) lawful() {
 	if err != nil {
 		c.Fatal(err)
 	}
+	world.RecordWrites(c, c.ns, writes)
 	breaches := world.Breaches(writes)
 	if c.over {
 		breaches = nil // the audit log does not have the deletions inside a terminating namespace

@@ -36,7 +36,7 @@ func (w *World) witness(t testing.TB, namespace string, offset int64, laws ...La
 			}
 		}
 		Tell(t, writes)
-		record(t, namespace, writes)
+		RecordWrites(t, namespace, writes)
 	})
 }
 

@@ -15,16 +15,16 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// recordDir is the directory of records of writes. Without it tests record nothing.
+// recordDir is the directory that RecordWrites writes to; "" for none.
 var recordDir = os.Getenv("SLUICE_WRITES")
 
 // varying matches the texts that differ from run to run: times, UIDs, and names of pods and slices.
 var varying = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|-[bcdfghjklmnpqrstvwxz2456789]{5}\b`)
 
-// record writes the executor's writes to a namespace into a file, one a line, for a comparison of two builds. A line has
+// RecordWrites writes the executor's writes to a namespace into a file, one a line, for a comparison of two builds. A line has
 // verb, resource, name and content. It leaves out the texts that differ from run to run, the labels of single pods, and
-// all of a status except the state of the release.
-func record(t testing.TB, namespace string, writes []Write) {
+// all of a status except the state of the release. Without the variable SLUICE_WRITES it does nothing.
+func RecordWrites(t testing.TB, namespace string, writes []Write) {
 	if recordDir == "" {
 		return
 	}
