@@ -197,7 +197,7 @@ func matrix(kinds []Kind, played map[string]bool) (table string, supported int) 
 type proof struct{ schema, validator, live string }
 
 func proofs() map[string]proof {
-	const none = "cannot be had"
+	const none = "not available"
 	return map[string]proof{
 		"Ingress nginx":      {schema: "Kubernetes", validator: none, live: "ingress-nginx, and Traefik's provider for its annotations"},
 		"Ingress higress":    {schema: "Kubernetes", validator: none, live: none},
@@ -205,13 +205,13 @@ func proofs() map[string]proof {
 		"Ingress aliyun-alb": {schema: "Kubernetes; orders by the documented rules", validator: none, live: none},
 		"GRPCRoute":          {"Gateway API 1.6.3, with its rules", none, "Istio, by gRPC's own client"},
 		"HTTPRoute":          {"Gateway API 1.6.3, with its rules", none, "Traefik; Istio within a mesh, by gRPC's own client"},
-		"TCPRoute":           {"Gateway API 1.6.3, with its rules", none, "Traefik, which takes it of the experimental channel"},
-		"TLSRoute":           {"Gateway API 1.6.3, with its rules", none, "Traefik, which takes it of the experimental channel"},
+		"TCPRoute":           {"Gateway API 1.6.3, with its rules", none, "Traefik, with the definitions of the experimental channel"},
+		"TLSRoute":           {"Gateway API 1.6.3, with its rules", none, "Traefik, with the definitions of the experimental channel"},
 		"VirtualService":     {"Istio 1.31.1, with its rules", "Istio's validation", "Istio, by Envoy and by gRPC's own client"},
 		"TraefikService":     {"Traefik 3.7.10", "Traefik's balancer", "Traefik"},
 		"IngressRoute":       {"Traefik 3.7.10", "Traefik's router and balancer", "Traefik"},
 		"ApisixRoute":        {"APISIX Ingress 1.8.4", "the translation of APISIX Ingress", none},
-		"TrafficRoute":       {"Kuma 1.8.1, which takes anything", "Kuma's validation", none},
+		"TrafficRoute":       {"Kuma 1.8.1, whose definition accepts any spec", "Kuma's validation", none},
 	}
 }
 
@@ -221,7 +221,7 @@ func proven(t *testing.T, kinds []Kind) string {
 	t.Helper()
 	of, all := refusals(t)
 	var b strings.Builder
-	b.WriteString("| | schema | validator | live | refused of its examples | sticky sessions |\n|---|---|---|---|---|---|\n")
+	b.WriteString("| | schema | validator | live | refused examples | sticky sessions |\n|---|---|---|---|---|---|\n")
 	for _, k := range kinds {
 		p, examples := proofs()[k.Kind], of[strings.TrimSuffix(k.Kind, " nginx")] // Ingresses are played as ones of that class
 		fmt.Fprintf(&b, "| %s |", k.Kind)
@@ -230,7 +230,7 @@ func proven(t *testing.T, kinds []Kind) string {
 		}
 		b.WriteString("\n")
 	}
-	fmt.Fprintf(&b, "\nOf DestinationRules %s are refused, and of all examples that lead to a Service %s.\n", of["DestinationRule"], all)
+	fmt.Fprintf(&b, "\nSluice refuses %s examples of DestinationRules. In all, it refuses %s examples that lead to a Service.\n", of["DestinationRule"], all)
 	return b.String() + "\n"
 }
 
@@ -240,7 +240,7 @@ type share struct{ refused, led int }
 
 func (s share) String() string {
 	if s.led == 0 {
-		return "there are none"
+		return "no examples"
 	}
 	return fmt.Sprintf("%d of %d", s.refused, s.led)
 }
