@@ -10,7 +10,7 @@ import (
 // release without traffic routing goes back in batches.
 func batches() []event {
 	return []event{
-		{name: "rollback in batches", meaning: "With the annotation `rollouts.kruise.io/rollback-in-batch`, and without traffic routing, Sluice releases the stable version step by step, as a release of its own. The remaining stable pods stay. A Deployment and a DaemonSet go back at once. So does a workload whose stable pods run in parallel with the new ones.",
+		{name: "rollback in batches", meaning: "With the annotation `rollouts.kruise.io/rollback-in-batch`, and without traffic routing, a rollback is a release of the stable version, step by step. The remaining stable pods stay. A Deployment and a DaemonSet go back at once. A workload in canary or blue-green style goes back at once too.",
 			at: []moment{paused(1), paused(2), paused(3)}, made: func(c *cell) {
 				c.col.routed = false
 				c.adopted()

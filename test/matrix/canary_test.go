@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-const untoldScale = "the workload was already scaled down to that number, so the executor cannot see that the owner asks for it"
+const untoldScale = "the executor has already scaled the workload down to that number, so it cannot see that the owner asks for the same number"
 
 // canaryRouted is canary style with a VirtualService. The new version has a second Deployment, and the route has
 // weights.

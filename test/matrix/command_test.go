@@ -21,7 +21,7 @@ func frozen(r *api.Rollout) bool {
 // pauses are events that stop a release in its current state.
 func pauses() []event {
 	return []event{
-		{name: "paused and resumed", meaning: "`spec.strategy.paused` stops the release, also where it would go on by itself. When the owner removes the field, the release goes on from there. A release with all its approvals ends nevertheless. An aborted release stays aborted; after a retry, it stands still before its first step.",
+		{name: "paused and resumed", meaning: "`spec.strategy.paused` stops the release, even at a point where it needs no approval. When the owner removes the field, the release goes on from there. The field does not stop a release that has all its approvals. An aborted release stays aborted. If a user retries it, it waits before its first step.",
 			at: append(inSteps(), finalising(), stopped()), take: func(c *cell, m moment) end {
 				switch m.name {
 				case finalising().name:
@@ -108,7 +108,7 @@ func jumps() []event {
 			at: []moment{upgrading(1), paused(1)}, take: jump(3)},
 		{name: "jump back to the first step", meaning: "The traffic returns to the share of the first step. Existing pods stay.",
 			at: []moment{upgrading(2), paused(2), paused(3)}, take: jump(1)},
-		{name: "jump to no step", meaning: "The API server refuses a `nextStepIndex` that no step has, or the executor resets it and records an Event. The release stays at its step.",
+		{name: "jump to no step", meaning: "If `nextStepIndex` is not the number of a step, the API server refuses it, or the executor resets it and records an Event. The release stays at its step.",
 			at: atPauses(), take: func(c *cell, m moment) end {
 				for _, index := range []int{9, 0, -7} {
 					_ = c.status(fmt.Sprintf(`"nextStepIndex":%d`, index)) // refused at once, or reset later
@@ -159,7 +159,7 @@ func promotions() []event {
 				c.await("the end", healthyAfter(1))
 				return healthy("app:2")
 			}},
-		{name: "failing version promoted", meaning: "The user who promotes decides that the version shall run. The executor releases the workload although its pods are not ready. The workload's own budget bounds the number of unavailable pods.",
+		{name: "failing version promoted", meaning: "The user accepts the version by the promotion. So the executor releases the workload although its pods are not ready. The workload's own budget bounds the number of unavailable pods.",
 			at: []moment{upgrading(1), upgrading(2)}, take: func(c *cell, m moment) end {
 				c.free("app:2")
 				c.command(api.CommandPromote)
@@ -218,7 +218,7 @@ func aborts() []event {
 				c.back()
 				return canceled("app:1")
 			}},
-		{name: "aborted too late", meaning: "A release that has all its approvals, or was promoted, can no longer be aborted. The executor removes the command and records an Event, and the release ends. A rollback is still possible.",
+		{name: "aborted too late", meaning: "A user cannot abort a release that has all its approvals or was promoted. The executor removes the command and records an Event, and the release ends as a success. A rollback is still possible.",
 			at: []moment{finalising(), promoted()}, take: func(c *cell, m moment) end {
 				c.command(api.CommandAbort)
 				c.await("the command taken back", func(r *api.Rollout) bool { return r.Status.Command == nil })

@@ -49,7 +49,7 @@ func disablings() []event {
 				c.finish("app:3", epoch+1)
 				return healthy("app:3")
 			}},
-		{name: "changed while disabled", meaning: "The workload's controller rolls the change out natively. It is no release after the Rollout is enabled.",
+		{name: "changed while disabled", meaning: "The workload's controller rolls the change out without Sluice. When the user enables the Rollout again, no release of this change begins.",
 			at: []moment{idle()}, take: func(c *cell, m moment) end {
 				disable(c, m)
 				c.change("app:2", "null")
@@ -73,7 +73,7 @@ func deletions() []event {
 				c.deleteRollout("app")
 				return end{image: wanted(m)}
 			}},
-		{name: "failing version and Rollout deleted", meaning: "Deletion waits for no pod: the Rollout goes, and the workload's own budget bounds the number of unavailable pods. With `capacity: Constant`, a workload that was scaled down first gets its pods back. Here that happens after a rollback.",
+		{name: "failing version and Rollout deleted", meaning: "The deletion does not wait for pods: the Rollout goes, and the workload's own budget bounds the number of unavailable pods. With `capacity: Constant`, the executor may have scaled the workload down. The deletion then waits until the workload has its pods back. In this test the owner rolls back for that.",
 			at: []moment{upgrading(1), upgrading(2), finalising()}, take: func(c *cell, m moment) end {
 				c.free("app:2")
 				if c.col.constant && m.step != 1 {

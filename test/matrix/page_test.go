@@ -35,26 +35,27 @@ func TestThePageShowsTheGrid(t *testing.T) {
 
 const intro = `# Every event on every strategy and workload
 
-This page is generated from the tests in ` + "`test/matrix`" + `. A check mark is a scenario that the tests play on a real control plane, in its own
-namespace. A number refers to the list of missing cells below.
+This page is generated from the tests in ` + "`test/matrix`" + `. Each section below is an event, each row of its table is
+a moment of a release, and each column is a style on a kind of workload. A check mark means that the tests play this scenario on a real control plane, in its
+own namespace. A number refers to the reasons for missing cells.
 
 - ` + "`go test ./test/matrix -matrix.all -timeout 2h`" + ` plays all cells.
-- ` + "`make verify`" + ` plays one cell of each row, and some pinned cells. ` + "`SLUICE_MATRIX_PART=1 make verify`" + ` plays the next cell of each row.
-- With ` + "`-matrix.kill 1s`" + ` the executors are processes. The test kills one of them (` + "`kill -9`" + `) every second or two, and every tenth time it
+- ` + "`make verify`" + ` plays one cell of each row, and a few fixed cells. ` + "`SLUICE_MATRIX_PART=1 make verify`" + ` plays the next cell of each row.
+- With ` + "`-matrix.kill 1s`" + ` each executor runs as a process. The test kills one of them (` + "`kill -9`" + `) every second or two, and every tenth time it
   freezes one instead. Each cell must end in the same way. ` + "`make verify`" + ` plays one cell of each column like this. A killed executor may leave
-  work for the next one. So with this flag, executors may write a few more times after the end.
+  work for the next one. So with this flag, the test tolerates a few more writes after the end.
 
 Each cell ends with the same checks:
 
-- The Rollout is in the phase that the row names.
-- All pods of the workload run the version that the row names.
+- The Rollout is in the phase that the event leads to.
+- All pods of the workload run the version that the event leads to.
 - The owner's objects are as they were, and no object or field of Sluice is left.
 - Executors that reconcile again write nothing.
 - Exposure was never above the approved step. A watch on pods and routes checks this during the release, and the API server's audit log afterwards.
 
 Releases have the steps ` + "`%s`" + ` of %d replicas, and each step waits for approval.
 
-The first version, v1, runs; v2 is under way. The moments of a release are:
+Version v1 is stable, and the release of v2 is under way. The column *when* of a table names the moment at which the event comes:
 
 - *initializing*: the owner paused the Rollout before its first step.
 - *upgrading*: a new pod of the step is not ready.
@@ -62,7 +63,8 @@ The first version, v1, runs; v2 is under way. The moments of a release are:
 - *finalising*: all steps are approved, and the last pods are not ready.
 - *promoted*: a user promoted the release at step 2, and its other pods are not ready.
 - *aborted*: a user stopped the release at step 2.
-- *finalising without stable pods* and *with some stable pods*: the workload may take all of its pods, or half of them, before others are ready.
+- *finalising without stable pods*, *finalising with some stable pods*: the owner's strategy allows all pods, or half of them, to be missing. The workload's
+  controller has deleted that many stable pods, and the new pods are not ready.
 
 `
 
@@ -98,8 +100,8 @@ func page() string {
 			body.WriteString("\n")
 		}
 	}
-	fmt.Fprintf(&b, "**%d of %d cells stand.** Each was played while executors were killed, in several runs on different days. The commands above show whether\n"+
-		"they still stand.\n\n| column | strategy | workload | traffic |\n|---|---|---|---|\n", stand, all)
+	fmt.Fprintf(&b, "**%d of %d cells have a check mark.** Each of them passed while the test killed executors, in several runs on different days. The commands above\n"+
+		"repeat the tests.\n\n| column | style | workload | traffic |\n|---|---|---|---|\n", stand, all)
 	for i, col := range cols {
 		fmt.Fprintf(&b, "| %c | %s | %s | %s |\n", 'A'+i, col.strategy, col.workload, col.traffic)
 	}

@@ -19,7 +19,7 @@ import (
 // Reasons why cells of a release that is being finalised do not stand.
 const (
 	endsWithOldPods = "the old pods of a blue-green release go when all new ones are ready, and the release ends at the same time"
-	endsWithFewPods = "a release in place always has ready pods at its end, and it ends with the minimum that its owner wants"
+	endsWithFewPods = "at the end of a release in place, at least the number of pods that the owner requires is ready"
 )
 
 // withoutStable is a release that is being finalised. The workload's controller has deleted all its pods of app:1, and
@@ -70,13 +70,13 @@ func servings() []event {
 	at := []moment{withoutStable(), withSomeStable()}
 	later := func(*cell) {} // the moments create the application
 	return []event{
-		{name: "rollback where all pods may be missing", meaning: "The workload's own strategy would take all new pods at once: `Recreate`, or `maxUnavailable: 100%`. The new pods stay until stable ones are ready. The Service has a ready endpoint all the time.",
+		{name: "rollback where all pods may be missing", meaning: "The workload's own strategy would delete all new pods at once: `Recreate`, or `maxUnavailable: 100%`. The new pods stay until stable ones are ready. The Service has a ready endpoint all the time.",
 			at: atPauses(), made: func(c *cell) { c.mayMiss("100%") }, take: func(c *cell, _ moment) end {
 				c.serves()
 				c.back()
 				return canceled("app:1")
 			}},
-		{name: "rollback while pods are missing", meaning: "The same after the last approval, when the workload's controller has deleted stable pods: the canary stays until the stable pods are ready again.",
+		{name: "rollback while pods are missing", meaning: "The owner rolls back after the last approval, when the workload's controller has already deleted stable pods. The canary stays until the stable pods are ready again.",
 			at: at, made: later, take: func(c *cell, _ moment) end {
 				c.serves()
 				c.back()
@@ -100,7 +100,7 @@ func servings() []event {
 				c.await("Disabled", func(r *api.Rollout) bool { return r.Status.Phase == api.PhaseDisabled })
 				return end{phase: api.PhaseDisabled, image: "app:2"}
 			}},
-		{name: "newer version while pods are missing", meaning: "The newer version is held until pods of the workload bear the traffic. These are pods of the approved version, or stable pods where no pod of the approved version is ready. Then it is released.",
+		{name: "newer version while pods are missing", meaning: "The executor holds the newer version until enough pods of the workload are ready. These are pods of the approved version. If none of them is ready, they are stable pods. Then the release of the newer version begins.",
 			at: at, made: later, take: func(c *cell, _ moment) end {
 				c.serves()
 				c.release("app:3")

@@ -43,7 +43,7 @@ func workloads() []event {
 				c.scale(replicas, "", 0)
 				return end{phase: api.PhaseHealthy, image: "app:2"}
 			}},
-		{name: "manifest applied again", meaning: "The manifest has no fields of the hold. Applying it removes no part of the hold and replaces no pod.",
+		{name: "manifest applied again", meaning: "The owner applies the manifest of the workload again, without the fields and marks that hold the workload. The hold stays, and no pod is replaced.",
 			at: append(inSteps(), stopped()), take: func(c *cell, m moment) end {
 				c.reapply()
 				if m.name == stopped().name {
@@ -99,13 +99,13 @@ func scalings() []event {
 		}
 	}
 	return []event{
-		{name: "scaled up", meaning: "A step in percent grows with the workload; a step in pods does not. Both versions together have the replicas of the workload. (Where stable pods run in parallel with the new ones, the stable pods alone have them.) For a Deployment with both versions, the native controller distributes new pods in proportion. A step in pods may then get more pods; its traffic stays. After an abort, the stable version is scaled.",
+		{name: "scaled up", meaning: "A step in percent grows with the workload, and a step in pods does not. Both versions together have the number of replicas. If the new pods come in addition to all stable pods, the stable pods alone have it. In a Deployment with pods of both versions, the Deployment controller distributes additional pods in proportion. A step in pods may then get more pods, and its traffic stays. After an abort, only the stable version grows.",
 			at: append(inSteps(), finalising(), stopped()), take: to(8)},
-		{name: "scaled down", meaning: "The number of stable pods falls. In canary and blue-green style, pods of the new version stay until the end. Only a Deployment in blue-green style scales them down in proportion. A step in place that would leave no stable pod is stalled until its owner accepts it.",
+		{name: "scaled down", meaning: "The number of stable pods falls. In canary and blue-green style, pods of the new version stay until the end. Only in a Deployment in blue-green style, the number of new pods falls in proportion. If a step in place would leave no stable pod, the release is stalled until the owner accepts the step.",
 			at: append(inSteps(), finalising(), stopped()), take: to(2)},
-		{name: "scaled by an autoscaler", meaning: "As by hand: up, then down below the first number. The autoscaler sees the workload only, not the pods of a separate canary. In blue-green style, and with constant capacity, the executor removes the autoscaler from the workload. It scales the workload after the release.",
+		{name: "scaled by an autoscaler", meaning: "An autoscaler scales the workload up, and then down below the first number. The result is the same as after scaling by hand. The autoscaler counts only the pods of the workload, not the pods of a separate canary. In blue-green style, and with constant capacity, the executor disables the autoscaler until the end of the release.",
 			at: append(atPauses(), upgrading(2), finalising()), made: beforeItsRelease, take: autoscaled},
-		{name: "scaled to one pod and back", meaning: "A step in place is then impossible, and is stalled. It goes on when the pods come back.",
+		{name: "scaled to one pod and back", meaning: "With one pod, a step in place would leave no stable pod. So the release is stalled, and goes on when the owner scales back.",
 			at: []moment{paused(1)}, take: func(c *cell, m moment) end {
 				c.scale(1, "app:2", m.step)
 				if !c.col.adds() {
@@ -123,7 +123,7 @@ func scalings() []event {
 				c.finish("app:2", 1)
 				return healthy("app:2")
 			}},
-		{name: "scaled to 0 and back", meaning: "At 0 the release waits for replicas; then it goes on. In partition and blue-green style the stable version comes back first, and the workload reaches the step again.",
+		{name: "scaled to 0 and back", meaning: "At 0 replicas the release waits. It goes on when the owner scales the workload up. In partition and blue-green style the stable version comes back first, and the workload reaches the step again.",
 			at: atPauses(), take: func(c *cell, m moment) end {
 				c.scale(0, "app:2", m.step)
 				c.seen.await(c, "no stable pods", func(pods map[string][]string) bool { return len(pods["app:1"]) == 0 })
@@ -265,7 +265,7 @@ func (c *cell) autoscale(n int) {
 // template.
 func identities() []event {
 	return []event{
-		{name: "rollout-id changed alone", meaning: "The workload has no new version. An idle Rollout records the id and is Healthy. A release under way goes on under the new id. One that is ending records the id at its end. An aborted one records it at the retry.",
+		{name: "rollout-id changed alone", meaning: "The workload has no new version. An idle Rollout records the id and is Healthy. A release under way goes on under the new id. After the last approval, the status gets the id at the end of the release. After an abort, it gets the id at the retry.",
 			at: []moment{idle(), upgrading(1), paused(1), upgrading(2), paused(2), paused(3), finalising(), stopped()}, take: func(c *cell, m moment) end {
 				noted := func(r *api.Rollout) bool { return r.Status.Common().ObservedRolloutID == "second" }
 				c.identify("second")
@@ -290,7 +290,7 @@ func identities() []event {
 				}
 				return healthy("app:2")
 			}},
-		{name: "template changed under the rollout-id of the stable version", meaning: "By OpenKruise's rule this change is no release. The workload's controller rolls it out natively, and Sluice records an Event.",
+		{name: "template changed under the rollout-id of the stable version", meaning: "By OpenKruise's rule this change is no release. The workload's controller rolls it out without steps, and Sluice records an Event.",
 			at: []moment{idle()}, take: func(c *cell, _ moment) end {
 				c.releaseAs("app:2", "second")
 				c.finish("app:2", 1)
@@ -311,7 +311,7 @@ func identities() []event {
 				c.finish("app:2", 1)
 				return healthy("app:2")
 			}},
-		{name: "template changed under the same label", meaning: "The label names the release and its pods. The policy holds every change of the template.",
+		{name: "template changed under the same label", meaning: "The rollout-id is a label of the workload and stays the same. The policy holds every change of the template nevertheless.",
 			at: []moment{idle()}, take: func(c *cell, _ moment) end {
 				c.labelAs("constant")
 				c.release("app:2")
@@ -326,7 +326,7 @@ func identities() []event {
 				}
 				return c.appliedAgain(m, id, m.step == 3)
 			}},
-		{name: "taken back and applied again every second without an id", meaning: "The same without a rollout-id. At the second step the workload has a constant label instead. The owner rolls back as `sluice undo` does.",
+		{name: "taken back and applied again every second without an id", meaning: "As in the preceding section, but the workload has no rollout-id. At the second step it has a rollout-id in a label, which stays the same. The owner rolls back as `sluice undo` does.",
 			at: []moment{paused(2), paused(3), stopped()}, take: func(c *cell, m moment) end {
 				if m.step == 2 {
 					c.labelAs("constant")
