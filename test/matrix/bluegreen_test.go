@@ -8,7 +8,7 @@ import (
 
 const (
 	refusedMeanwhile = "a blue-green release accepts no other version; the scenarios of blue-green releases test the refusal"
-	unkept           = "the annotation is unsupported in this style, because both versions run all their pods and would share a Service; the release stalls and the deletion waits"
+	unkept           = "the annotation is unsupported in this style, because two full versions would share a Service; the release stalls and the deletion waits"
 )
 
 // blueGreenRouted is blue-green style with a VirtualService: one Deployment runs both versions, each with all its pods.

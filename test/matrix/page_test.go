@@ -35,9 +35,9 @@ func TestThePageShowsTheGrid(t *testing.T) {
 
 const intro = `# Every event on every strategy and workload
 
-This page is generated from the tests in ` + "`test/matrix`" + `. Each section below is an event, each row of its table is
-a moment of a release, and each column is a style on a kind of workload. A check mark means that the tests play this scenario on a real control plane, in its
-own namespace. A number refers to the reasons for missing cells.
+This page is generated from the tests in ` + "`test/matrix`" + `. Each section below is an event. Each row of its
+table is a moment of a release, and each column is a style on a kind of workload. A check mark means that the tests play this scenario on a real
+control plane, in its own namespace. A number refers to the reasons for missing cells.
 
 - ` + "`go test ./test/matrix -matrix.all -timeout 2h`" + ` plays all cells.
 - ` + "`make verify`" + ` plays one cell of each row, and a few fixed cells. ` + "`SLUICE_MATRIX_PART=1 make verify`" + ` plays the next cell of each row.

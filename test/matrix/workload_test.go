@@ -105,7 +105,7 @@ func scalings() []event {
 			at: append(inSteps(), finalising(), stopped()), take: to(2)},
 		{name: "scaled by an autoscaler", meaning: "An autoscaler scales the workload up, and then down below the first number. The result is the same as after scaling by hand. The autoscaler counts only the pods of the workload, not the pods of a separate canary. In blue-green style, and with constant capacity, the executor disables the autoscaler until the end of the release.",
 			at: append(atPauses(), upgrading(2), finalising()), made: beforeItsRelease, take: autoscaled},
-		{name: "scaled to one pod and back", meaning: "With one pod, a step in place would leave no stable pod. So the release is stalled, and goes on when the owner scales back.",
+		{name: "scaled to one pod and back", meaning: "With one pod, a step in place would leave no stable pod. Such a step is stalled, and goes on when the owner scales back.",
 			at: []moment{paused(1)}, take: func(c *cell, m moment) end {
 				c.scale(1, "app:2", m.step)
 				if !c.col.adds() {
