@@ -46,7 +46,6 @@ func findingsAt(level Level, findings []Finding) []Finding {
 
 // Commands that remedies name.
 const (
-	installAll      = "sluice install --print | kubectl apply --server-side -f -"
 	installCRDs     = "sluice install --print --part crds | kubectl apply --server-side -f -"
 	installPolicies = "sluice install --print --part policies | kubectl apply --server-side -f -"
 	installRBAC     = "sluice install --print --part rbac | kubectl apply --server-side -f -"

@@ -115,7 +115,7 @@ func (w *Watcher) referencedChanged(kind schema.GroupKind) func(*fact, bool, urg
 	}
 }
 
-// routeChanged hints as named does, and who is routed by a gateway object whose script reads the object.
+// routeChanged hints the Rollouts of referencedChanged, and the Rollouts of gateway objects whose script reads the object.
 func (w *Watcher) routeChanged(kind schema.GroupKind) func(*fact, bool, urgency) {
 	named, read := w.referencedChanged(kind), w.readChanged(kind)
 	return func(f *fact, gone bool, u urgency) {
