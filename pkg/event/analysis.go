@@ -14,7 +14,7 @@ const (
 	TypeVerdict  = "dev.sluice.analysis.verdict.v1"
 )
 
-// Analysis says which run of analysis an event is about. It is a part of [Measured] and of [Verdict].
+// Analysis identifies the run of analysis that an event describes. It is a part of [Measured] and of [Verdict].
 type Analysis struct {
 	Cluster   string `json:"cluster"`
 	Namespace string `json:"namespace"`
@@ -23,11 +23,11 @@ type Analysis struct {
 
 	Release *Release `json:"release,omitempty"`
 	Step    *Step    `json:"step,omitempty"`
-	// Scope is step or release: what the metrics gate.
+	// Scope is step or release: the part of the release that the metrics gate.
 	Scope string `json:"scope"`
-	// PauseSeq is the stay at the step with which the run began.
+	// PauseSeq is the number of the stay at the step in which the run began.
 	PauseSeq int64 `json:"pauseSeq"`
-	// DryRun says that nothing is decided by it.
+	// DryRun reports that the run decides nothing.
 	DryRun bool `json:"dryRun,omitempty"`
 }
 
@@ -36,19 +36,19 @@ type Measured struct {
 	Analysis
 	Template string `json:"template"`
 	Metric   string `json:"metric"`
-	// Address is the provider that was asked, Queries what it was asked.
+	// Address is the address of the provider, and Queries are the queries that the analyzer sent to it.
 	Address string  `json:"address"`
 	Queries Queries `json:"queries"`
-	// Window is the time that the queries look back over. Its end is the time they were evaluated for.
+	// Window is the time range of the queries. The provider evaluated them for its end.
 	Window Window `json:"window"`
-	// Value is the judged value, Values are all series. Both are absent without an answer.
+	// Value is the judged value, and Values are the values of all series. Both are absent if the provider gave no answer.
 	Value  *float64  `json:"value,omitempty"`
 	Values []float64 `json:"values,omitempty"`
 	Counts *Counts   `json:"counts,omitempty"`
-	// Outcome is pass, fail, inconclusive, noData or error. Policy says what follows from the last two.
+	// Outcome is pass, fail, inconclusive, noData or error. Policy is the consequence of inconclusive or noData.
 	Outcome string `json:"outcome"`
 	Policy  string `json:"policy,omitempty"`
-	// Phase is the metric's afterwards.
+	// Phase is the phase of the metric after the measurement.
 	Phase string `json:"phase"`
 	// Reason is one word for programs, Message a sentence for people.
 	Reason  string `json:"reason"`
@@ -67,18 +67,18 @@ type Queries struct {
 	StableBuckets string `json:"stableBuckets,omitempty"`
 }
 
-// Window is a time from its beginning to its end, both as RFC 3339 has them.
+// Window is a time range. Both ends have the form of RFC 3339.
 type Window struct {
 	From string `json:"from"`
 	To   string `json:"to"`
 }
 
-// WindowOf is the window that ends at a time.
+// WindowOf returns the window of the given length that ends at a time.
 func WindowOf(end time.Time, length time.Duration) Window {
 	return Window{From: end.Add(-length).UTC().Format(time.RFC3339Nano), To: end.UTC().Format(time.RFC3339Nano)}
 }
 
-// Counts are the requests that a comparison counted in the window.
+// Counts are the numbers of requests that a comparison counted in the window.
 type Counts struct {
 	CanaryBad   float64 `json:"canaryBad"`
 	CanaryTotal float64 `json:"canaryTotal"`
@@ -86,10 +86,10 @@ type Counts struct {
 	StableTotal float64 `json:"stableTotal"`
 }
 
-// Verdict is the data of an event of [TypeVerdict]: what the metrics of a run say together has changed, or what one of them says.
+// Verdict is the data of an event of [TypeVerdict]: the phase of a run, or of one of its metrics, has changed.
 type Verdict struct {
 	Analysis
-	// From and To are the phases of the run before and after. They are equal when only a metric's has changed.
+	// From and To are the phases of the run before and after. They are equal if only the phase of a metric has changed.
 	From string `json:"from"`
 	To   string `json:"to"`
 	// Cause is [CauseAnalysis].
@@ -98,7 +98,7 @@ type Verdict struct {
 	Metrics []VerdictMetric `json:"metrics"`
 }
 
-// VerdictMetric is how one metric stands: its phase, and how many measurements there were of each outcome.
+// VerdictMetric is the state of one metric: its phase and the number of measurements of each outcome.
 type VerdictMetric struct {
 	Template     string `json:"template"`
 	Name         string `json:"name"`
@@ -113,15 +113,15 @@ type VerdictMetric struct {
 	Message      string `json:"message"`
 }
 
-// NewMeasured is the event of a measurement that was made for a time. The same measurement always has the same id. digest is the digest of the
-// metric's definition: after an owner has edited the metric, the analyzer may measure it again for the same time.
+// NewMeasured returns the event of a measurement for a time. The same measurement always has the same id. digest is the digest of the metric's
+// definition: after an owner has edited the metric, the analyzer may measure it again for the same time.
 func NewMeasured(m Measured, digest string, at time.Time) (Event, error) {
 	id := fmt.Sprintf("%s/measured/%s/%s/%s@%s/%d", m.UID, m.runID(), m.Template, m.Metric, digest, at.UnixMilli())
 	return m.newEvent(TypeMeasured, id, at, m)
 }
 
-// NewVerdict is the event of a verdict that came of measurements up to a time, the zero time for none. The same one always has the same id. digest
-// changes when an owner edits a metric of the run.
+// NewVerdict returns the event of a verdict from measurements up to the time upTo; the zero time means no measurement. The same verdict always has
+// the same id. digest changes when an owner edits a metric of the run.
 func NewVerdict(v Verdict, digest string, upTo, now time.Time) (Event, error) {
 	made := int64(0)
 	if !upTo.IsZero() {
@@ -131,7 +131,7 @@ func NewVerdict(v Verdict, digest string, upTo, now time.Time) (Event, error) {
 	return v.newEvent(TypeVerdict, fmt.Sprintf("%s/verdict/%s@%s/%d/%s", v.UID, v.runID(), digest, made, v.To), now, v)
 }
 
-// runID is what the ids of events of one run have in common.
+// runID returns the common part of the event ids of one run.
 func (a Analysis) runID() string {
 	epoch := int64(0)
 	if a.Release != nil {

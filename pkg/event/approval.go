@@ -10,25 +10,25 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// Types of the events that bring decisions, and of their answers.
+// Types of the events that carry decisions and their answers.
 const (
 	TypeApproval = "dev.sluice.approval.v1"
 	TypeDecided  = "dev.sluice.approval.decided.v1"
 )
 
-// Refusal says in one word why a decision was not accepted.
+// Refusal is a one-word reason why Sluice did not accept a decision.
 type Refusal = api.Refusal
 
-// Approval is the data of an event of [TypeApproval]: a decision about the step that a release pauses in, as somebody outside
-// made it. At least one of RolloutID, Image and Revision is given; each one that is given must match the release.
+// Approval is the data of an event of [TypeApproval]: a decision of an outside sender about the step in which a release pauses. At least one of
+// RolloutID, Image and Revision is given, and each given one must match the release.
 type Approval struct {
 	// Decision is approve or reject.
 	Decision api.Decision `json:"decision"`
-	// Step is counted from 1. Without it, the step is meant that is paused when the event comes in.
+	// Step is counted from 1. Without it, the decision is about the step that is paused when the event arrives.
 	Step *int32 `json:"step,omitempty"`
 	// RolloutID is the id that the owner of the workload gave the release.
 	RolloutID string `json:"rolloutID,omitempty"`
-	// Image is the image of a container of the new version, exactly as its pod template names it; or only its digest, sha256:...
+	// Image is the image of a container of the new version, exactly as in its pod template; or only its digest, sha256:...
 	Image string `json:"image,omitempty"`
 	// Revision is status.canaryStatus.canaryRevision or podTemplateHash.
 	Revision string `json:"revision,omitempty"`
@@ -36,7 +36,7 @@ type Approval struct {
 	Comment string `json:"comment,omitempty"`
 }
 
-// The longest values that an approval may have, in bytes. Accepted ones are kept in the status.
+// Maximum lengths of the values of an approval, in bytes. The executor keeps accepted approvals in the status.
 const (
 	maxID        = 256
 	maxSource    = 512
@@ -45,8 +45,8 @@ const (
 	maxComment   = 1024
 )
 
-// ParseApproval reads an approval and the Rollout that its subject names, without cluster and UID. It is strict about known fields and ignores
-// others, so that later additions break no receiver. The error is a sentence for the sender.
+// ParseApproval reads an approval and the Rollout in its subject, without cluster and UID. It is strict about fields that it knows. It ignores other
+// fields, so later additions break no sender. The error is a sentence for the sender.
 func ParseApproval(e Event) (Approval, Rollout, error) {
 	about, err := checkEnvelope(e)
 	if err != nil {
@@ -83,7 +83,7 @@ func ParseApproval(e Event) (Approval, Rollout, error) {
 	return a, about, nil
 }
 
-// checkEnvelope checks what stands around the data.
+// checkEnvelope checks the attributes of the event, not its data.
 func checkEnvelope(e Event) (Rollout, error) {
 	if err := e.Validate(); err != nil {
 		return Rollout{}, fmt.Errorf("it is no valid CloudEvent: %w", err)
@@ -119,7 +119,7 @@ func ParseSubject(subject string) (Rollout, error) {
 	return Rollout{Namespace: p[1], Name: p[3]}, nil
 }
 
-// checkText checks that a text is there, not too long, and has no control characters but those allowed.
+// checkText checks that a text is not empty, is not too long, and contains no control characters except those in allowed.
 func checkText(name, value string, most int, allowed string) error {
 	control := func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune(allowed, r) }
 	switch {
@@ -133,7 +133,7 @@ func checkText(name, value string, most int, allowed string) error {
 	return nil
 }
 
-// readStep reads the number of a step. JSON has one kind of number, so that 2.0 is 2.
+// readStep reads the number of a step. JSON has one kind of number, so 2.0 is 2.
 func (f fields) readStep() (*int32, error) {
 	var n float64
 	given, err := f.readField("step", &n)

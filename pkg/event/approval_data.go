@@ -11,8 +11,8 @@ import (
 // fields are the members of a JSON object, by their exact names.
 type fields map[string]json.RawMessage
 
-// parseObject reads one JSON object. A name that stands in it twice, or anything after it, is refused: two readers could take it for
-// two different decisions. For the same reason names match exactly, which decoding into a struct would not do.
+// parseObject reads one JSON object. It refuses a duplicate name and any text after the object, because two readers could see two different
+// decisions. For the same reason it matches names exactly; decoding into a struct would not.
 func parseObject(body []byte) (fields, error) {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	if open, err := decoder.Token(); err != nil || open != json.Delim('{') {
@@ -42,7 +42,7 @@ func parseObject(body []byte) (fields, error) {
 	return f, nil
 }
 
-// readField reads a field; null is the same as none.
+// readField reads a field. It treats null as an absent field.
 func (f fields) readField(name string, into any) (given bool, err error) {
 	raw, ok := f[name]
 	if !ok || string(raw) == "null" {
@@ -54,8 +54,8 @@ func (f fields) readField(name string, into any) (given bool, err error) {
 	return true, nil
 }
 
-// readText reads a text. An empty one is refused: it mostly comes of a variable that was not set, and an approval that names less
-// than it meant to would match more.
+// readText reads a text. It refuses an empty text, because that usually comes from an unset variable. An approval with fewer names than its sender
+// meant would match more releases.
 func (f fields) readText(name string, into *string, most int) error {
 	given, err := f.readField(name, into)
 	if !given || err != nil {

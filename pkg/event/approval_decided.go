@@ -12,33 +12,33 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// ExtensionCausation is the event attribute that holds the id of the event which an event answers.
+// ExtensionCausation is the event attribute with the id of the event that this event answers.
 const ExtensionCausation = "causationid"
 
-// Decided is the data of an event of [TypeDecided]: what came of an approval. It answers (Principal, ApprovalSource, ApprovalID),
-// always in the same way.
+// Decided is the data of an event of [TypeDecided]: the answer to an approval. The same (Principal, ApprovalSource, ApprovalID) always gets the same
+// answer.
 type Decided struct {
 	Accepted bool `json:"accepted"`
-	// Refusal is empty when it was accepted.
+	// Refusal is empty if the approval was accepted.
 	Refusal Refusal `json:"refusal,omitempty"`
-	// Message is a sentence, with what to do next.
+	// Message is a sentence with the next thing to do.
 	Message string `json:"message"`
-	// Decision is the requested decision, empty if that could not be read.
+	// Decision is the requested decision, empty if Sluice could not read it.
 	Decision api.Decision `json:"decision,omitempty"`
-	// Step is the one that was decided about, or that the release was in; 0 without one.
+	// Step is the step that was decided about, or the step of the release; 0 without a step.
 	Step int32 `json:"step,omitempty"`
-	// Revision and RolloutID tell which release that was.
+	// Revision and RolloutID identify the release of the decision.
 	Revision  string `json:"revision,omitempty"`
 	RolloutID string `json:"rolloutID,omitempty"`
-	// Principal is who sent it, as NATS or the API server know the sender.
+	// Principal is the sender's name as NATS or the API server knows it.
 	Principal      string `json:"principal"`
 	ApprovalSource string `json:"approvalSource"`
 	ApprovalID     string `json:"approvalID"`
 	Comment        string `json:"comment,omitempty"`
 }
 
-// DecidedID is the id of the event that answers an approval: a sender that waits for it knows it beforehand. The principal is part of it, so that no
-// sender gets the answer to a decision that another one sent under the same id.
+// DecidedID returns the id of the event that answers an approval, so the sender knows the id in advance. The id includes the principal: a sender
+// cannot get the answer to a decision that another principal sent under the same id.
 func DecidedID(of Rollout, principal, source, id string) string {
 	hash := sha256.New()
 	for _, part := range []string{of.Cluster, of.Namespace, of.Name, principal, source, id} {
@@ -47,8 +47,8 @@ func DecidedID(of Rollout, principal, source, id string) string {
 	return "approval/" + hex.EncodeToString(hash.Sum(nil)[:16])
 }
 
-// NewDecided is the event that answers an approval about a Rollout, whose UID need not be known. The same answer given at the
-// same time is the same event.
+// NewDecided returns the event that answers an approval about a Rollout. The UID of the Rollout may be empty. The same answer at the same time is the
+// same event.
 func NewDecided(of Rollout, d Decided, at time.Time) (Event, error) {
 	e := cloudevents.New()
 	e.SetType(TypeDecided)

@@ -12,7 +12,7 @@ import (
 	"sluice.dev/sluice/pkg/event"
 )
 
-// approval is an event as a CI sends it, in structured mode; each pair of texts replaces the one by the other.
+// approval returns an event as a CI job sends it, in structured mode. In each pair of texts, the second text replaces the first.
 func approval(t testing.TB, replace ...string) (event.Event, error) {
 	t.Helper()
 	const whole = `{"specversion":"1.0","type":"dev.sluice.approval.v1","id":"4711/e2e","source":"/ci/acme/checkout/runs/4711",` +
@@ -49,7 +49,7 @@ func TestAnApprovalIsReadStrictly(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		replace []string
-		wantErr string // part of it; "" when it is taken
+		wantErr string // part of the error; "" if the approval is accepted
 	}{
 		"fields that are not known are left aside": {[]string{`"step":2`, `"step":2,"quorum":{"of":3}`}, ""},
 		"null is the same as none":                 {[]string{`"step":2`, `"step":null`}, ""},
@@ -151,7 +151,7 @@ func TestAnAnswerToAnApproval(t *testing.T) {
 	}
 }
 
-// The id of an answer is known before it comes, and no other answer has it.
+// The sender knows the id of an answer before it arrives, and no other answer has the same id.
 func TestEveryApprovalHasItsOwnAnswer(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
@@ -168,7 +168,7 @@ func TestEveryApprovalHasItsOwnAnswer(t *testing.T) {
 	}
 }
 
-// Each accepted approval names a decision and a release, is bounded, and is equal after it is sent and read again.
+// Each parsed approval names a decision and a release, has bounded lengths, and reads the same after it is sent on.
 func FuzzParseApproval(f *testing.F) {
 	f.Add("namespaces/shop/rollouts/checkout", "1", "/ci", "application/json", []byte(`{"decision":"approve","step":1,"image":"a@sha256:00"}`))
 	f.Add("namespaces/a/rollouts/b", "é", "urn:x", "", []byte(`{"decision":"reject","revision":"x","comment":"\ud800","decision":"approve"}`))

@@ -16,12 +16,10 @@ const (
 	structuredMedia = "application/cloudevents"
 )
 
-// Encode gives an event its binary form: each attribute a header "ce-<name>",
-// the data as the body. Header names are lower case.
+// Encode returns the binary form of an event: a header "ce-<name>" for each attribute, and the data as the body. Header names are lower case.
 //
-// The media type of the data goes out twice, as ce-datacontenttype (the NATS
-// binding maps it like any other attribute) and as content-type (what tools and
-// the other bindings look at).
+// The media type of the data is in two headers. The NATS binding maps ce-datacontenttype like any other attribute. Tools and the other bindings read
+// content-type.
 func Encode(e Event) (header map[string][]string, body []byte, err error) {
 	if err := e.Validate(); err != nil {
 		return nil, nil, fmt.Errorf("encode event: %w", err)
@@ -59,9 +57,8 @@ func Encode(e Event) (header map[string][]string, body []byte, err error) {
 	return header, e.Data(), nil
 }
 
-// Decode reads an event in binary mode, or in structured mode with the JSON
-// format if the content type starts with application/cloudevents. Header names
-// are matched without regard to case. The event it returns is valid.
+// Decode reads an event in binary mode, or in structured mode with the JSON format if the content type starts with application/cloudevents. It
+// ignores the case of header names. The returned event is valid.
 func Decode(header map[string][]string, body []byte) (Event, error) {
 	attrs, media, err := readAttributes(header)
 	if err != nil {

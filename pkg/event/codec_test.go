@@ -18,7 +18,7 @@ func minimal(extra ...string) map[string][]string {
 }
 
 func TestHeaderValuesAreEscaped(t *testing.T) {
-	// The first is the example of the HTTP binding's section 3.1.3.2.
+	// The first case is the example in section 3.1.3.2 of the HTTP binding.
 	for value, want := range map[string]string{
 		"Euro € 😀":       "Euro%20%E2%82%AC%20%F0%9F%98%80",
 		"a\r\nNats-X: 1": "a%0D%0ANats-X:%201",
@@ -53,7 +53,7 @@ func TestDecode(t *testing.T) {
 	tests := map[string]struct {
 		header map[string][]string
 		body   string
-		// wantErr is part of the error; wantData what the event carries.
+		// wantErr is a part of the error, and wantData is the data of the event.
 		wantErr, wantData string
 	}{
 		"header names match in any case":                {header: map[string][]string{"CE-Specversion": {"1.0"}, "Ce-Id": {"1"}, "ce-Source": {"/ci"}, "ce-type": {"t"}}},

@@ -5,8 +5,8 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// Data is the body of every event about a release; events of [TypeDecided], [TypeMeasured] and [TypeVerdict] have a body of their own. Unknown
-// values are left out. Readers must accept unknown fields as later additions.
+// Data is the body of every event about a release. Events of [TypeDecided], [TypeMeasured] and [TypeVerdict] have a body of their own. Unknown values
+// are left out. Readers must ignore fields that they do not know, because later versions add fields.
 type Data struct {
 	Cluster   string `json:"cluster"`
 	Namespace string `json:"namespace"`
@@ -22,36 +22,36 @@ type Data struct {
 	// Reason is one word for programs, Message a sentence for people.
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
-	// Cause says what it came of, Actor who did that, as far as that is known.
+	// Cause is the cause of the event, and Actor is the user who caused it, if known.
 	Cause Cause  `json:"cause"`
 	Actor string `json:"actor,omitempty"`
 }
 
-// Release says which release an event belongs to.
+// Release identifies the release of an event.
 type Release struct {
 	// Epoch counts the releases of the Rollout.
 	Epoch int64 `json:"epoch"`
 	// RolloutID is the id that the owner of the workload gave the release.
 	RolloutID string `json:"rolloutID,omitempty"`
-	// StableRevision and CanaryRevision come from status.canaryStatus.
+	// StableRevision and CanaryRevision have the values of status.canaryStatus.
 	StableRevision string `json:"stableRevision,omitempty"`
 	CanaryRevision string `json:"canaryRevision,omitempty"`
 }
 
-// Step says in which step something happened, and what the plan wants of it.
+// Step is the step of an event and the plan for this step.
 type Step struct {
 	// Index is counted from 1; Of is the number of steps.
 	Index int32 `json:"index"`
 	Of    int32 `json:"of,omitempty"`
-	// Replicas is a number of pods or a percentage, as the plan has it.
+	// Replicas is a number of pods or a percentage, as in the plan.
 	Replicas string `json:"replicas,omitempty"`
-	// Weight is the share of the traffic in percent that the new version got; absent where something else decided, such as the number of pods. Matches is set when the
-	// step routes requests by what they carry.
+	// Weight is the new version's share of the traffic in percent. It is absent if, for example, the number of pods decides. Matches is true if the
+	// step routes requests by their content.
 	Weight  *float64 `json:"weight,omitempty"`
 	Matches bool     `json:"matches,omitempty"`
 }
 
-// TrafficWeight returns the share in percent that status.sluice.traffic holds, nil if it holds none.
+// TrafficWeight returns the share in percent in status.sluice.traffic, or nil if that field holds no share.
 func TrafficWeight(traffic string) *float64 {
 	share, ok := rollout.TrafficShare(traffic)
 	if !ok {
@@ -60,9 +60,8 @@ func TrafficWeight(traffic string) *float64 {
 	return new(float64(share))
 }
 
-// NewTransition is the event about a transition of a Rollout in the outbox of its status. The same transition always has the same id, type, time and
-// sequence. The fields of the plan and the revisions have their values at the time of publication; they are left out if another release has begun
-// since.
+// NewTransition returns the event about a transition in the outbox of a Rollout's status. The same transition always has the same id, type, time and
+// sequence. The plan and the revisions have the values at the time of the report. They are left out if another release has begun since.
 func NewTransition(cluster string, seen rollout.Seen, t api.Transition) (Event, error) {
 	of := Rollout{Cluster: cluster, Namespace: seen.Namespace, Name: seen.Name, UID: seen.UID}
 	kind := KindOf(t)
@@ -80,7 +79,7 @@ func NewTransition(cluster string, seen rollout.Seen, t api.Transition) (Event, 
 	return NewChange(of, Change{Noun: kind.Noun, Verb: kind.Verb, Seq: t.Seq, At: t.Time.Time, Data: data})
 }
 
-// epochOf finds out to which release a transition of the outbox belongs: each start of a release since then is one later.
+// epochOf returns the epoch of a transition in the outbox: each later start of a release has raised the epoch by one.
 func epochOf(m *api.SluiceStatus, seq int64) int64 {
 	epoch := m.Epoch
 	for _, t := range m.Transitions {
@@ -91,7 +90,7 @@ func epochOf(m *api.SluiceStatus, seq int64) int64 {
 	return epoch
 }
 
-// releaseData is nil before the first one.
+// releaseData returns nil before the first release.
 func releaseData(m *api.SluiceStatus, epoch int64) *Release {
 	switch {
 	case epoch <= 0:
@@ -102,7 +101,7 @@ func releaseData(m *api.SluiceStatus, epoch int64) *Release {
 	return &Release{Epoch: epoch, RolloutID: m.RolloutID, StableRevision: m.StableRevision, CanaryRevision: m.CanaryRevision}
 }
 
-// stepData is nil at rest, where the machine stands on the last step of a plan that is not under way.
+// stepData returns nil if no release is under way: the machine then stays at the last step of the earlier plan.
 func stepData(t api.Transition, plan []rollout.Step, current bool) *Step {
 	if t.Step < 1 || !rollout.State(t.From).Releasing() && !rollout.State(t.To).Releasing() {
 		return nil

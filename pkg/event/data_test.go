@@ -15,7 +15,7 @@ import (
 
 var noon = metav1.NewMicroTime(time.Date(2026, 11, 20, 12, 0, 0, 250_000_000, time.UTC))
 
-// aRelease is the third one of a Rollout with two steps, which ended and began again in one commit.
+// aRelease is the third release of a Rollout with two steps. It ended and began again in one commit.
 func aRelease() rollout.Seen {
 	return rollout.Seen{
 		Namespace: "shop", Name: "checkout", UID: "6f1c",

@@ -18,7 +18,7 @@ var update = flag.Bool("update", false, "write docs/events.md anew")
 
 const page = "../../docs/events.md"
 
-// The page for users holds what the code says, word by word. `go test ./pkg/event -run Documented -update` writes it.
+// The documentation page contains the texts of the code word by word. `go test ./pkg/event -run Documented -update` writes it.
 func TestTheVocabularyIsDocumented(t *testing.T) {
 	t.Parallel()
 	have, err := os.ReadFile(page)
@@ -47,7 +47,7 @@ func TestTheVocabularyIsDocumented(t *testing.T) {
 	}
 }
 
-// fill puts a text between the marks of this name.
+// fill replaces the text between the two marks of this name.
 func fill(t *testing.T, page, name, text string) string {
 	t.Helper()
 	before, rest, ok := strings.Cut(page, "<!-- begin "+name+" -->\n")
@@ -67,7 +67,7 @@ func vocabularyTable() string {
 	return b.String()
 }
 
-// message is the example, with its headers in order.
+// message returns the example with its headers in order.
 func message(t *testing.T) string {
 	t.Helper()
 	seen := aRelease()

@@ -6,10 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// escapeHeader writes a header value as the HTTP binding of CloudEvents 1.0 does
-// (section 3.1.3.2), which the NATS binding refers to: space, double quote,
-// percent and everything outside of U+0021..U+007E becomes its percent-encoded
-// UTF-8 bytes. So a value can never break out of its header line.
+// escapeHeader escapes a header value as the HTTP binding of CloudEvents 1.0 (section 3.1.3.2) requires; the NATS binding refers to it. It replaces
+// space, double quote, percent and every character outside of U+0021..U+007E with its percent-encoded UTF-8 bytes. So a value cannot break out of its
+// header line.
 func escapeHeader(s string) string {
 	const hex = "0123456789ABCDEF"
 	var b strings.Builder
@@ -24,7 +23,7 @@ func escapeHeader(s string) string {
 	return b.String()
 }
 
-// unescapeHeader is the inverse of escape. It accepts characters that need not have been escaped, and refuses broken escapes and text other than
+// unescapeHeader is the inverse of escapeHeader. It also accepts escapes that escapeHeader would not write. It refuses broken escapes and text that is not
 // UTF-8.
 func unescapeHeader(s string) (string, error) {
 	var b strings.Builder

@@ -1,9 +1,9 @@
-// Package event is the vocabulary of Sluice's CloudEvents: their types, ids and sources, and their form on the wire (CloudEvents 1.0, NATS protocol
+// Package event is the vocabulary of Sluice's CloudEvents: their types, ids and sources, and their wire format (CloudEvents 1.0, NATS protocol
 // binding).
 //
-// It is not a transport: it opens no connection and knows no subject. The package that talks to NATS carries the result of Encode.
+// It is not a transport: it opens no connection and does not know the subjects of NATS. The package that talks to NATS sends the result of Encode.
 //
-// Invariant: each message that Decode accepts is a valid CloudEvent, and Encode followed by Decode gives the same event back.
+// Invariant: every event that Decode accepts is a valid CloudEvent, and Decode returns the event that Encode encoded.
 package event
 
 import (
@@ -17,20 +17,19 @@ import (
 // Event is a CloudEvent, specification version 1.0.
 type Event = cloudevents.Event
 
-// Rollout says which Rollout an event is about.
+// Rollout identifies the Rollout of an event.
 type Rollout struct {
 	Cluster, Namespace, Name string
 	// UID is the Rollout's metadata.uid. ParseSource leaves it empty.
 	UID string
 }
 
-// Source is the event attribute "source":
-// /clusters/<cluster>/namespaces/<namespace>/rollouts/<name>.
+// Source returns the event attribute "source": /clusters/<cluster>/namespaces/<namespace>/rollouts/<name>.
 func (r Rollout) Source() string {
 	return "/clusters/" + r.Cluster + "/" + r.Subject()
 }
 
-// Subject is the event attribute "subject": namespaces/<namespace>/rollouts/<name>.
+// Subject returns the event attribute "subject": namespaces/<namespace>/rollouts/<name>.
 func (r Rollout) Subject() string {
 	return "namespaces/" + r.Namespace + "/rollouts/" + r.Name
 }
@@ -45,27 +44,25 @@ func ParseSource(source string) (Rollout, error) {
 	return Rollout{Cluster: p[2], Namespace: p[4], Name: p[6]}, nil
 }
 
-// TypeOf is the event attribute "type" of what happened: dev.sluice.<noun>.<verb>.v1.
+// TypeOf returns the event attribute "type": dev.sluice.<noun>.<verb>.v1.
 func TypeOf(noun, verb string) string { return "dev.sluice." + noun + "." + verb + ".v1" }
 
 // Change is one transition of a Rollout's state machine.
 type Change struct {
-	// Noun and Verb say what happened, for example "step" and "paused".
+	// Noun and Verb name the event, for example "step" and "paused".
 	Noun, Verb string
-	// Seq is status.sluice.transitionSeq. It rises by one with each transition
-	// of one Rollout and never repeats, so that the event's id is unique and
+	// Seq is status.sluice.transitionSeq. It rises by one with each transition of one Rollout and never repeats. So the event's id is unique, and
 	// consumers can order by it.
 	Seq int64
-	// At is when the transition was decided.
+	// At is the time at which the executor decided the transition.
 	At time.Time
-	// Traceparent is the W3C trace context that led here, or empty.
+	// Traceparent is the W3C trace context that caused the transition, or empty.
 	Traceparent string
-	// Data is the event's body, written as JSON; nil means none.
+	// Data is the event's body, encoded as JSON; nil means no body.
 	Data any
 }
 
-// NewChange is the event that tells of a change of a Rollout. The same change
-// always has the same id, <uid>/<seq>, however often it is sent.
+// NewChange returns the event about a change of a Rollout. The same change always has the same id, <uid>/<seq>, even if it is sent many times.
 func NewChange(of Rollout, c Change) (Event, error) {
 	e := cloudevents.New()
 	e.SetType(TypeOf(c.Noun, c.Verb))
@@ -73,7 +70,7 @@ func NewChange(of Rollout, c Change) (Event, error) {
 	e.SetSubject(of.Subject())
 	e.SetID(fmt.Sprintf("%s/%d", of.UID, c.Seq))
 	e.SetTime(c.At)
-	// Sequences are compared as strings; 19 digits hold any int64.
+	// Consumers compare sequences as strings; 19 digits hold any int64.
 	e.SetExtension("sequence", fmt.Sprintf("%019d", c.Seq))
 	e.SetExtension("partitionkey", of.Cluster+"/"+of.Namespace+"/"+of.Name)
 	if c.Traceparent != "" {

@@ -10,11 +10,11 @@ import (
 //go:embed schema/*.json
 var schemas embed.FS
 
-// schemaID begins the $id of every schema. It names them and is no address to fetch them from.
+// schemaID is the beginning of each schema's $id. It is a name, not an address for downloads.
 const schemaID = "https://sluice.dev/schemas/event/"
 
-// SchemaOf is the JSON Schema (2020-12) of the data of an event of this type, indented. It is for [TypeApproval] too, which is
-// sent to Sluice, and stands by itself. Data may have more fields than it names: later versions add some.
+// SchemaOf returns the JSON Schema (2020-12) of the data of an event of this type, indented. It also has the schema of [TypeApproval], which users
+// send to Sluice. Data may have fields that the schema does not name, because later versions add fields.
 func SchemaOf(kind string) ([]byte, error) {
 	k, ok := findKind(kind)
 	if !ok {
@@ -44,7 +44,7 @@ func SchemaOf(kind string) ([]byte, error) {
 	return encodeSchema(s)
 }
 
-// schema is a JSON Schema as far as it differs between types.
+// schema is the part of a JSON Schema that differs between types.
 type schema struct {
 	Schema      string          `json:"$schema"`
 	ID          string          `json:"$id"`
@@ -70,7 +70,7 @@ func encodeSchema(s schema) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// RequiredFields are the fields of the data that every event of this kind has, in addition to the fields of all events.
+// RequiredFields returns the fields in the data of every event of this kind, without the fields that all events have.
 func (k Kind) RequiredFields() []string {
 	switch {
 	case k.Noun == "step":

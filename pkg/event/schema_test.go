@@ -15,7 +15,7 @@ import (
 	"sluice.dev/sluice/pkg/event"
 )
 
-// types are all types that have a schema.
+// types returns all types with a schema.
 func types() (list []string) {
 	for _, k := range event.Vocabulary() {
 		list = append(list, k.Type())
@@ -66,7 +66,7 @@ func TestEveryTypeHasASchema(t *testing.T) {
 	}
 }
 
-// A schema has the fields of the Go type, so that neither can change alone.
+// Each schema has the same fields as its Go type, so a change of only one of them fails.
 func TestSchemasNameTheFieldsThatAreSent(t *testing.T) {
 	t.Parallel()
 	for kind, data := range map[string]any{

@@ -7,42 +7,42 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// Kind is one word of the vocabulary: a type of event, and when Sluice sends it.
+// Kind is a type of event and its occasion.
 type Kind struct {
 	Noun, Verb string
 	// When is a sentence for readers of the documentation.
 	When string
-	// Cause is empty for a measurement and for an answer to an approval.
+	// Cause is the cause of the event; empty for an answer to an approval.
 	Cause Cause
 
-	// to and reasons select the transitions that the event reports: to this state, for one of these reasons. Nil means any reason.
+	// to and reasons select transitions: those to this state, for one of these reasons, or for any reason if reasons is empty.
 	to      rollout.State
 	reasons []string
 }
 
-// Type is the event attribute "type".
+// Type returns the event attribute "type".
 func (k Kind) Type() string { return TypeOf(k.Noun, k.Verb) }
 
-// Cause is the kind of change that led to an event.
+// Cause is the cause of an event.
 type Cause string
 
 // Causes of events.
 const (
-	// CauseWorkload: somebody changed the workload.
+	// CauseWorkload: a user changed the workload.
 	CauseWorkload Cause = "Workload"
-	// CauseRollout: somebody changed the Rollout's spec, or deleted it.
+	// CauseRollout: a user changed the Rollout's spec or deleted the Rollout.
 	CauseRollout Cause = "Rollout"
-	// CauseApproval: somebody approved.
+	// CauseApproval: an approver decided.
 	CauseApproval Cause = "Approval"
-	// CauseCommand: somebody gave the release a command.
+	// CauseCommand: a user gave the release a command.
 	CauseCommand Cause = "Command"
-	// CauseAnalysis: the verdict of metrics has changed.
+	// CauseAnalysis: metrics gave a result.
 	CauseAnalysis Cause = "Analysis"
 	// CauseTime: a pause is over, or a deadline has passed.
 	CauseTime Cause = "Time"
-	// CauseProgress: a condition that the release waited for is true now.
+	// CauseProgress: the release reached the state that it waited for.
 	CauseProgress Cause = "Progress"
-	// CauseProblem: an object is missing, or a call was refused, or another writer interferes.
+	// CauseProblem: an object is missing, was refused or blocks the release.
 	CauseProblem Cause = "Problem"
 )
 
@@ -123,7 +123,7 @@ func Vocabulary() []Kind {
 	}
 }
 
-// KindOf is the one type that reports a transition.
+// KindOf returns the one kind of event for a transition.
 func KindOf(t api.Transition) Kind {
 	verb, unknown := "", Kind{}
 	if rollout.State(t.From) == rollout.StateStalled {

@@ -91,7 +91,7 @@ func TestEveryTypeIsListedOnceWithASentence(t *testing.T) {
 	}
 }
 
-// Every place where the core makes a transition is looked up in its source, so that a new one cannot be forgotten here.
+// The test finds every transition of the planner in its source, so a new transition without an event fails it.
 func TestTheWholeMachineHasWords(t *testing.T) {
 	t.Parallel()
 	calls := transitionsInSource(t)
@@ -110,7 +110,7 @@ type call struct {
 	transition api.Transition
 }
 
-// transitionsInSource reads the calls of enterState, startFinalising, abortRelease and addRemark in the planner.
+// transitionsInSource finds the calls of enterState, startFinalising, abortRelease and addRemark in the source of the planner.
 func transitionsInSource(t *testing.T) (calls []call) {
 	t.Helper()
 	files, err := filepath.Glob("../planner/*.go")
@@ -140,13 +140,13 @@ func transitionsInSource(t *testing.T) (calls []call) {
 
 func read(c *ast.CallExpr) (t api.Transition, ok bool) {
 	method, ok := c.Fun.(*ast.SelectorExpr)
-	if !ok || len(c.Args) < 2 { // a method of something else has the same name
+	if !ok || len(c.Args) < 2 { // a method of another type has the same name
 		return t, false
 	}
 	switch method.Sel.Name {
 	case "enterState":
 		t.To, t.Reason = constant(c.Args[0]), constant(c.Args[1])
-		// A computed state, as in startFinalising, is covered at the calls of the function.
+		// A computed state, such as the state in startFinalising, is covered at the callers.
 		return t, t.To != "" && t.Reason != ""
 	case "startFinalising":
 		t.To, t.Reason = string(rollout.StateFinalising), constant(c.Args[0])
@@ -161,7 +161,7 @@ func read(c *ast.CallExpr) (t api.Transition, ok bool) {
 	return t, false
 }
 
-// constant is the value of a literal, or of a constant by its name.
+// constant returns the value of a literal or of a named constant.
 func constant(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.BasicLit:
@@ -202,7 +202,7 @@ func reasons() map[string]string {
 	}
 }
 
-// The lists above must not fall behind the constants they name.
+// The lists above must contain all constants of their kind.
 func TestTheSearchKnowsEveryState(t *testing.T) {
 	t.Parallel()
 	for file, want := range map[string][]string{

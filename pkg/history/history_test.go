@@ -12,7 +12,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// tale makes statuses as a release leaves them behind, one transition a second.
+// tale builds statuses like those that a release writes, with one transition a second.
 type tale struct{ rollout.Seen }
 
 func aTale() *tale {
@@ -45,7 +45,7 @@ func (t *tale) begins() *tale {
 	return t.to(rollout.StateInitializing, 1, "ReleaseStarted", "")
 }
 
-// step goes as far as the pause of a step: five transitions.
+// step moves the release to the pause of a step, with five transitions.
 func (t *tale) step(n int32) *tale {
 	t.Status.Sluice.PauseSeq++
 	return t.to(rollout.StateBeforeUpgrade, n, "StepStarted", "").to(rollout.StateUpgrade, n, "Upgrade", "").to(rollout.StateTrafficRouting, n, "PodsReady", "").
@@ -73,7 +73,7 @@ func (t *tale) finalised(reason api.FinaliseReason, message string) *tale {
 	return t
 }
 
-// heard is the record of the latest release after a listener has heard a tale as it is at each point.
+// heard returns the record of the latest release after a Builder has observed the tale at each of the points.
 func heard(points ...func(*tale)) api.RolloutHistoryStatus {
 	var a Builder
 	t := aTale()

@@ -13,23 +13,23 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// Limits of the texts of a record, in bytes.
+// Maximum lengths of texts in a record, in bytes.
 const (
 	maxHistoryText    = 1024
 	maxHistoryMessage = 4096
 )
 
-// recordBuilder is one call of [Builder.BuildRecord].
+// recordBuilder holds the state of one call of [Builder.BuildRecord].
 type recordBuilder struct {
 	api.RolloutHistoryStatus
 	*Builder
-	// incomplete: the account begins after the end of the record. The ends of earlier stays are not known.
+	// incomplete: the Builder has observed nothing between the end of the record and its first transition. The ends of earlier stays are unknown.
 	incomplete bool
 	knownSteps int
 }
 
-// BuildRecord is a record of a release, with what the account knows beyond it. It is a pure function; what the record holds already is
-// not told twice, so that a record that was written is told as it is.
+// BuildRecord adds the observed facts to the record of a release. It is a pure function. It does not add facts that the record holds already, so a
+// second call returns a written record unchanged.
 func (a *Builder) BuildRecord(epoch int64, record api.RolloutHistoryStatus) api.RolloutHistoryStatus {
 	t := &recordBuilder{RolloutHistoryStatus: *record.DeepCopy(), Builder: a}
 	t.Epoch = epoch
@@ -53,14 +53,14 @@ func (a *Builder) BuildRecord(epoch int64, record api.RolloutHistoryStatus) api.
 	return t.RolloutHistoryStatus
 }
 
-// EndedBefore is the record of a release of whose end nothing is known but that it had come before a later one was recorded, which began from the
-// same version if the earlier one was given up.
+// EndedBefore returns the record of a release whose end was not observed. The release ended before a later release was recorded. If both releases
+// began from the same stable version, the earlier release was given up.
 func EndedBefore(record, later api.RolloutHistoryStatus, now time.Time) api.RolloutHistoryStatus {
 	t := &recordBuilder{RolloutHistoryStatus: *record.DeepCopy()}
 	outcome := api.OutcomeCompleted
 	switch {
 	case later.Epoch != t.Epoch+1 || t.StableRevision == "" || later.StableRevision == "":
-		outcome = api.OutcomeSuperseded // by whichever came in between
+		outcome = api.OutcomeSuperseded // by an unknown release between the two
 	case later.StableRevision == t.StableRevision:
 		outcome = api.OutcomeCanceled
 	}
@@ -132,7 +132,7 @@ func (t *recordBuilder) addTransition(c change) {
 	t.endRelease(c.releaseOutcome(), c, "")
 }
 
-// skipUnobserved passes over the missed transitions before a transition. A step that was under way then, and is now, counts as one stay.
+// skipUnobserved skips the transitions before c that were not observed. If the same step was under way before the gap, the record continues its stay.
 func (t *recordBuilder) skipUnobserved(c change) {
 	t.incomplete, t.knownSteps = true, len(t.Steps)
 	if n := len(t.Steps); n > 0 && t.Steps[n-1].EndedAt == nil && t.Steps[n-1].Step == c.Step && rollout.State(c.To) != rollout.StateBeforeUpgrade {
@@ -140,7 +140,7 @@ func (t *recordBuilder) skipUnobserved(c change) {
 	}
 }
 
-// openStep is the stay under way, nil without one.
+// openStep returns the current stay at a step, or nil.
 func (t *recordBuilder) openStep() *api.HistoryStep {
 	if n := len(t.Steps); n > t.knownSteps && t.Steps[n-1].EndedAt == nil {
 		return &t.Steps[n-1]
@@ -148,7 +148,7 @@ func (t *recordBuilder) openStep() *api.HistoryStep {
 	return nil
 }
 
-// ensureOpenStep is the stay at a step that is under way. It was missed if the record does not show it.
+// ensureOpenStep returns the current stay at a step. It adds the stay if the record does not show it, because its beginning was not observed.
 func (t *recordBuilder) ensureOpenStep(step int32) *api.HistoryStep {
 	if open := t.openStep(); open != nil && open.Step == step {
 		return open
@@ -157,14 +157,14 @@ func (t *recordBuilder) ensureOpenStep(step int32) *api.HistoryStep {
 	return &t.Steps[len(t.Steps)-1]
 }
 
-// endOpenStep ends the stay under way.
+// endOpenStep ends the current stay.
 func (t *recordBuilder) endOpenStep(at metav1.MicroTime) {
 	if open := t.openStep(); open != nil {
 		open.EndedAt = &at
 	}
 }
 
-// recordApproval records who let the step end.
+// recordApproval records the user who approved the step.
 func (t *recordBuilder) recordApproval(c change) {
 	if c.Actor == "" || rollout.State(c.To) == rollout.StateAborted || !rollout.State(c.From).InStep() {
 		return
@@ -189,7 +189,7 @@ func (t *recordBuilder) endRelease(outcome api.HistoryOutcome, c change, why str
 	t.endOpenStep(c.Time)
 }
 
-// addApprovedSteps adds the steps that were approved while nothing was recorded: approvals stay in the status for longer than transitions.
+// addApprovedSteps adds steps that were approved while no executor recorded them. The status keeps approvals longer than transitions.
 func (t *recordBuilder) addApprovedSteps() {
 	for _, a := range t.approvals {
 		if a.Epoch != t.Epoch || a.Decision != api.DecisionApprove {
@@ -207,7 +207,7 @@ func (t *recordBuilder) addApprovedSteps() {
 	slices.SortStableFunc(t.Steps, func(a, b api.HistoryStep) int { return knownFrom(a).Compare(knownFrom(b)) })
 }
 
-// findStep is the one with a pause, or the latest at the step of whose pause nothing is known.
+// findStep returns the stay with a pause, or the latest stay at the step whose pause is unknown.
 func (t *recordBuilder) findStep(step int32, pause int64) *api.HistoryStep {
 	var likely *api.HistoryStep
 	for i := range t.Steps {
@@ -221,7 +221,7 @@ func (t *recordBuilder) findStep(step int32, pause int64) *api.HistoryStep {
 	return likely
 }
 
-// knownFrom is when a stay is known to have been under way.
+// knownFrom returns a time at which a stay was under way for certain.
 func knownFrom(s api.HistoryStep) time.Time {
 	for _, at := range []*metav1.MicroTime{s.StartedAt, s.EndedAt} {
 		if at != nil {
@@ -231,7 +231,7 @@ func knownFrom(s api.HistoryStep) time.Time {
 	return time.Unix(1<<40, 0)
 }
 
-// recordVerdicts records what the metrics of each stay said last.
+// recordVerdicts records the last verdict of the metrics on each stay.
 func (t *recordBuilder) recordVerdicts() {
 	for _, run := range t.verdicts {
 		if s := t.findStep(run.Step, run.PauseSeq); s != nil && run.Epoch == t.Epoch {
@@ -246,7 +246,7 @@ func (t *recordBuilder) addMessage(sentence string) {
 	}
 }
 
-// trimRecord keeps the record within what its schema takes.
+// trimRecord keeps the record within the limits of its schema.
 func (t *recordBuilder) trimRecord() {
 	if extra := len(t.Steps) - api.MaxHistorySteps; extra > 0 {
 		t.addMessage("Only the latest stays at steps are kept.")

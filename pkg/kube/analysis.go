@@ -9,10 +9,11 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// templatesByRef are templates of metrics by what Rollouts call them; nil for one that does not exist.
+// templatesByRef has templates of metrics by their references; nil for a template that does not exist.
 type templatesByRef map[rollout.TemplateRef]*api.AnalysisTemplate
 
-// readTemplates reads what a Rollout of the observation's namespace names. It notes in the snapshot what it saw.
+// readTemplates reads the templates that a Rollout of the observation's namespace names. It notes in the snapshot what
+// it read.
 func (o *observation) readTemplates(ctx context.Context, refs []rollout.TemplateRef) (templatesByRef, error) {
 	o.client.informers.requestTemplates()
 	found, seen := templatesByRef{}, map[trackedItem]itemVersion{}
@@ -58,7 +59,7 @@ func (o *observation) readTemplate(ctx context.Context, ref rollout.TemplateRef)
 	return &api.AnalysisTemplate{ObjectMeta: t.ObjectMeta, Spec: t.Spec}, nil
 }
 
-// templatesOf returns all templates that a Rollout names, templates of steps first.
+// templatesOf returns all templates that a Rollout names. The templates of its steps come first.
 func templatesOf(spec rollout.Spec) (refs []rollout.TemplateRef) {
 	for _, step := range spec.Steps {
 		if step.Analysis != nil {

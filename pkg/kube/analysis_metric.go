@@ -14,25 +14,25 @@ import (
 // AnalysisMetric is a metric of a template as one Rollout measures it.
 type AnalysisMetric struct {
 	analysis.Metric
-	// Template is what the metric comes from, as Kind/name.
+	// Template is the source of the metric, as Kind/name.
 	Template string
-	// Digest tells metrics of the same name apart.
+	// Digest tells different measurements of the same name apart.
 	Digest string
 }
 
-// ID tells metrics of one run apart, also from what they were before somebody edited them.
+// ID tells the metrics of one run apart. An edited metric gets another ID.
 func (m AnalysisMetric) ID() string { return m.Template + "/" + m.Name + "@" + m.Digest }
 
-// analysisFlaw is why something cannot be measured.
+// analysisFlaw is the reason why a metric cannot be measured.
 type analysisFlaw struct {
 	reason api.Reason
 	// field is a path inside of the analysis.
 	field string
-	// text goes on after the field's name, and says what to do.
+	// text continues the sentence after the field's name, and says how to correct it.
 	text string
 }
 
-// metricsOf are the metrics of an analysis in the order of its templates. With flaws, some of them are missing.
+// metricsOf returns the metrics of an analysis in the order of its templates. With flaws, some metrics are missing.
 func metricsOf(p *analysis.Parser, a *rollout.Analysis, namespace string, found templatesByRef, standard map[string]string) (list []AnalysisMetric, flaws []analysisFlaw) {
 	declared, named := map[string]bool{}, map[rollout.TemplateRef]bool{}
 	for i, ref := range a.Templates {

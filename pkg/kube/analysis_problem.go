@@ -11,8 +11,8 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// checkAnalysis checks whether each analysis of a Rollout can be carried out. A mistake holds the release before its first step: users should not
-// learn of a mistake in a template at the last step.
+// checkAnalysis finds out whether the metrics of a Rollout can be measured. The executor stalls a release for a flaw
+// before its first step, so that the user does not learn of it at the last one.
 func (o *observation) checkAnalysis(ctx context.Context) {
 	refs := templatesOf(o.snapshot.spec)
 	if len(refs) == 0 {
@@ -24,7 +24,7 @@ func (o *observation) checkAnalysis(ctx context.Context) {
 		switch {
 		case apiclient.IsForbidden(err):
 			p := apiclient.ForbiddenProblem(on, err)
-			p.Unknown = false // everything else is known, and may be given back
+			p.Unknown = false // everything else is known, and may be restored
 			o.addProblem(p)
 		case api.Unserved(err):
 			o.addProblem(rollout.Problem{Reason: rollout.ReasonAnalysisTemplateMissing, Message: "The Rollout has an analysis, and this cluster does not serve AnalysisTemplate. " +
@@ -40,7 +40,7 @@ func (o *observation) checkAnalysis(ctx context.Context) {
 	})
 }
 
-// analysisProblems remembers what it found: it depends on the spec and on the templates alone.
+// analysisProblems caches its result, which depends on the spec and the templates alone.
 func (o *observation) analysisProblems(found templatesByRef) []rollout.Problem {
 	r, c := o.snapshot.rollout, o.client
 	var key strings.Builder
@@ -80,7 +80,7 @@ func analysisProblems(p *analysis.Parser, spec rollout.Spec, r *api.Rollout, fou
 	return list
 }
 
-// exampleArguments are standard arguments that are never empty, as they are not either when something is measured.
+// exampleArguments returns standard arguments that are never empty, as in a measurement.
 func exampleArguments(spec rollout.Spec, r *api.Rollout) map[string]string {
 	args := rollout.TemplateArguments(spec, r)
 	for name := range args {

@@ -16,14 +16,14 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// AnalysisClient is a client for who measures: it sees Rollouts and templates, and writes what metrics say into the status of Rollouts. It
-// is safe for concurrent use.
+// AnalysisClient is the client of the analyzer. It observes Rollouts and templates, and writes the results of metrics
+// into the status of Rollouts. It is safe for concurrent use.
 type AnalysisClient struct {
 	client      *Client
 	secretCache secretCache
 }
 
-// AnalysisOptions say how an Analysis works.
+// AnalysisOptions configure an [AnalysisClient].
 type AnalysisOptions struct {
 	// Cluster is the name of the cluster in logs.
 	Cluster string
@@ -44,8 +44,8 @@ func NewAnalysisClient(cfg *rest.Config, o AnalysisOptions) (*AnalysisClient, er
 	return &AnalysisClient{client: c, secretCache: secretCache{known: map[types.NamespacedName]cachedSecret{}}}, nil
 }
 
-// Start watches Rollouts and templates until ctx is done; call it once. moved is told of each Rollout that [AnalysisClient.TrackView] was called for
-// when something of it has changed since; it must not block.
+// Start watches Rollouts and templates until ctx is done; call it once. It calls moved with a Rollout that was passed
+// to [AnalysisClient.TrackView] when the Rollout or one of its templates has changed since. moved must not block.
 func (a *AnalysisClient) Start(ctx context.Context, moved func(types.NamespacedName)) {
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -57,7 +57,7 @@ func (a *AnalysisClient) Start(ctx context.Context, moved func(types.NamespacedN
 	<-ctx.Done()
 }
 
-// WaitForCacheSync waits until the first list of Rollouts is in, but not for long.
+// WaitForCacheSync waits for the first list of Rollouts, or until a timeout.
 func (a *AnalysisClient) WaitForCacheSync(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
@@ -76,12 +76,12 @@ const (
 	ScopeRelease Scope = "release"
 )
 
-// AnalysisView is what a Rollout wants measured now.
+// AnalysisView has the measurements that a Rollout asks for now.
 type AnalysisView struct {
 	// Rollout is shared with others: it must not be changed.
 	Rollout *api.Rollout
 	Spec    rollout.Spec
-	// Runs are those that are to be measured; none means that there is nothing to do.
+	// Runs are the runs to measure; empty if there is nothing to do.
 	Runs     []AnalysisRun
 	snapshot *Snapshot
 }
@@ -93,12 +93,13 @@ type AnalysisRun struct {
 	Record  *api.AnalysisRun
 	DryRun  bool
 	Metrics []AnalysisMetric
-	// Problem says why it cannot be measured, and what to do; empty when it can.
+	// Problem says why the run cannot be measured and how to correct it; empty if it can.
 	Problem string
 }
 
-// ObserveRuns observes the runs of analysis of a Rollout, by the watches or, with live, by the API server's present state. The error is for
-// [apiclient.IsGone], or passes by itself.
+// ObserveRuns finds the runs of a Rollout to measure. With live it asks the API server, otherwise it takes what the
+// watches have shown. [apiclient.IsGone] recognizes the error for a deleted Rollout; every other error passes by
+// itself.
 func (a *AnalysisClient) ObserveRuns(ctx context.Context, name types.NamespacedName, live bool) (*AnalysisView, error) {
 	o := &observation{client: a.client, snapshot: &Snapshot{}, namespace: name.Namespace}
 	if live {
@@ -115,7 +116,7 @@ func (a *AnalysisClient) ObserveRuns(ctx context.Context, name types.NamespacedN
 	}
 	var err error
 	if v.Spec, err = rollout.Parse(v.Rollout); err != nil {
-		return v, nil // the release is held for it, and the executor says so
+		return v, nil // the executor stalls the release for it, and says so
 	}
 	return v, a.readRuns(ctx, o, v, step, release)
 }
@@ -142,7 +143,7 @@ func (a *AnalysisClient) readRuns(ctx context.Context, o *observation, v *Analys
 	for _, run := range []AnalysisRun{{Scope: ScopeStep, Record: step}, {Scope: ScopeRelease, Record: release}} {
 		what := asked[run.Scope]
 		if run.Record == nil || what == nil {
-			continue // the analysis was taken out of the Rollout, which is for the executor to end
+			continue // the user removed the analysis from the Rollout, and the executor ends the run
 		}
 		run.DryRun = what.DryRun
 		var flaws []analysisFlaw
@@ -156,8 +157,8 @@ func (a *AnalysisClient) readRuns(ctx context.Context, o *observation, v *Analys
 	return nil
 }
 
-// TrackView ends the analyzer's work on a Rollout for now. From then on, moved of [AnalysisClient.Start] is called when the Rollout, or a template
-// of it, differs from the view.
+// TrackView says that the analyzer is done with a Rollout for now. From then on [AnalysisClient.Start] calls moved when
+// the Rollout, or one of its templates, is no longer as the view has it.
 func (a *AnalysisClient) TrackView(v *AnalysisView) {
 	name := v.snapshot.rolloutKey()
 	known := map[trackedItem]itemVersion{itemOf(rolloutItem, v.Rollout): {fingerprint: fingerprintOf(v.Rollout)}}
@@ -170,11 +171,11 @@ func (a *AnalysisClient) TrackView(v *AnalysisView) {
 	}
 }
 
-// HasChanged reports whether something is not as Rest left it, as far as the watches have shown.
+// HasChanged reports whether the watches have shown a change since [AnalysisClient.TrackView].
 func (a *AnalysisClient) HasChanged(name types.NamespacedName) bool { return a.client.HasChanged(name) }
 
-// WriteRuns puts what metrics say into the status, of the runs that are not nil, and the Rollout as it then is into the view. It fails
-// with a conflict when the Rollout was changed since it was seen: then nothing was written.
+// WriteRuns writes the runs that are not nil into the status, and puts the new Rollout into the view. It fails with a
+// conflict when the Rollout was changed since it was observed: then it has written nothing.
 func (a *AnalysisClient) WriteRuns(ctx context.Context, v *AnalysisView, step, release *api.AnalysisRun) error {
 	runs := map[Scope]any{}
 	for scope, run := range map[Scope]*api.AnalysisRun{ScopeStep: step, ScopeRelease: release} {

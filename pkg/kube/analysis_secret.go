@@ -15,12 +15,13 @@ import (
 )
 
 const (
-	// secretTTL is for how long a Secret is used without a look at the API server.
+	// secretTTL is how long the client uses a Secret before it asks the API server again.
 	secretTTL  = 30 * time.Second
 	maxSecrets = 1024
 )
 
-// secretCache are Secrets that were read a moment ago. They are read one by one, by name: nothing may list them.
+// secretCache has Secrets that were read a moment ago. The analyzer reads them one by one, by name, because it may not
+// list them.
 type secretCache struct {
 	mu    sync.Mutex
 	known map[types.NamespacedName]cachedSecret
@@ -31,7 +32,7 @@ type cachedSecret struct {
 	until time.Time
 }
 
-// ReadSecret is the data of a Secret, at most half a minute old. The error says what to do.
+// ReadSecret returns the data of a Secret, at most half a minute old. The error says how to correct it.
 func (a *AnalysisClient) ReadSecret(ctx context.Context, name types.NamespacedName) (map[string][]byte, error) {
 	if data, ok := a.secretCache.getSecret(name, time.Now()); ok {
 		return data, nil

@@ -28,13 +28,13 @@ func templateNamed(kind, name string) string {
 	return strings.NewReplacer("KIND", kind, "NAME", name).Replace(aTemplate)
 }
 
-// measuredRollout names a template in its first step and one of the whole cluster for the release.
+// measuredRollout names a template in its first step, and a ClusterAnalysisTemplate for the release.
 func measuredRollout(w *world) string {
 	text := strings.Replace(canaryRollout, "  strategy:\n", "  strategy:\n    analysis: {templates: [{name: "+w.namespace+", clusterScope: true}]}\n", 1)
 	return strings.Replace(text, "replicas: 1,", "replicas: 1, analysis: {templates: [{name: rates}]},", 1)
 }
 
-// missing are the reasons of problems with analyses, by the field that they name.
+// missing returns the reasons of problems with analyses, by the field in the message.
 func missing(s *kube.Snapshot) map[string]api.Reason {
 	list := map[string]api.Reason{}
 	for _, p := range s.Seen.Problems {
@@ -49,7 +49,7 @@ func TestTemplatesThatAreMissingAreProblemsUntilTheyAreThere(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.apply(deployment, service, measuredRollout(w))
-	w.kubectl("", "label", "deployment", "web", api.LabelWorkloadType+"=deployment") // of others the watches do not keep enough
+	w.kubectl("", "label", "deployment", "web", api.LabelWorkloadType+"=deployment") // the watches keep too little of other Deployments
 	ctx, cancel := context.WithCancel(t.Context())
 	moved, done := make(chan types.NamespacedName, 1000), make(chan struct{})
 	go func() { defer close(done); w.client.Start(ctx, func(name types.NamespacedName) { moved <- name }) }()
@@ -71,7 +71,7 @@ func TestTemplatesThatAreMissingAreProblemsUntilTheyAreThere(t *testing.T) {
 	})
 	w.client.TrackAfterRun(w.observe("web"))
 	w.apply(templateNamed("AnalysisTemplate", "rates"), templateNamed("ClusterAnalysisTemplate", w.namespace))
-	t.Cleanup(func() { // it belongs to no namespace that goes
+	t.Cleanup(func() { // it is cluster-scoped, so it outlives the namespace
 		if _, err := plane.KubectlStdin(context.WithoutCancel(t.Context()), "", "delete", "clusteranalysistemplate", w.namespace); err != nil {
 			t.Error(err)
 		}

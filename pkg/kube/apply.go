@@ -20,9 +20,13 @@ import (
 	"sluice.dev/sluice/pkg/workload"
 )
 
-// ApplyAction carries out one action on the objects as the snapshot saw them, and puts what they have become into the snapshot. An error
-// leaves the snapshot as it was: with [apiclient.IsConflict] observe again, with [apiclient.ProblemOf] a person must mend something, with [apiclient.IsGone] there
-// is nothing left to do, anything else passes by itself.
+// ApplyAction carries out one action on the objects as the snapshot saw them, and puts the changed objects into the
+// snapshot. An error leaves the snapshot as it was:
+//
+//   - [apiclient.IsConflict]: observe again.
+//   - [apiclient.ProblemOf]: a person must correct something.
+//   - [apiclient.IsGone]: the Rollout was deleted, and nothing is left to do.
+//   - Any other error passes by itself.
 func (c *Client) ApplyAction(ctx context.Context, s *Snapshot, action rollout.Action) error {
 	if needsFence(action) {
 		if err := checkFence(ctx, s.observedAt, action); err != nil {
@@ -188,7 +192,8 @@ func (c *Client) createCanary(ctx context.Context, s *Snapshot, a rollout.Create
 	return nil
 }
 
-// createOnce creates an object while the fence of the snapshot holds, or reads the one of that name which an earlier run created.
+// createOnce creates an object while the fence of the snapshot is open. If an object of that name exists, an earlier
+// run created it, and createOnce reads it.
 func createOnce[T metav1.Object](ctx context.Context, s *Snapshot, client interface {
 	Create(context.Context, T, metav1.CreateOptions) (T, error)
 	Get(context.Context, string, metav1.GetOptions) (T, error)
@@ -230,7 +235,7 @@ func (c *Client) deleteCanary(ctx context.Context, s *Snapshot, a rollout.Delete
 	return nil
 }
 
-// exactDeleteOptions are options that delete an object only as it was seen.
+// exactDeleteOptions returns options that delete an object only if it has not changed since it was read.
 func exactDeleteOptions(object metav1.Object, policy metav1.DeletionPropagation) metav1.DeleteOptions {
 	uid, version := object.GetUID(), object.GetResourceVersion()
 	return metav1.DeleteOptions{
@@ -238,7 +243,8 @@ func exactDeleteOptions(object metav1.Object, policy metav1.DeletionPropagation)
 	}
 }
 
-// afterDeletion returns the state of an object after its deletion: nil, unless a finalizer keeps it, or it stays until all its dependents are gone.
+// afterDeletion returns the object after its deletion. It returns nil unless a finalizer holds the object, or the
+// object stays until all that it owns is gone.
 func afterDeletion[T cache.Object](m *cache.Overlay[T], o T, lingers bool) T {
 	lingers = lingers || len(o.GetFinalizers()) > 0
 	m.MarkDeleted(o.GetUID(), lingers)

@@ -53,7 +53,7 @@ func TestNoWriteLandsOnAnObjectThatHasChanged(t *testing.T) {
 	w.kubectl("", "delete", "rollout/web", "deployment/web", "service/web", "virtualservice/web")
 	w.settled()
 	check("made anew", slices.DeleteFunc(actions, func(a rollout.Action) bool {
-		return strings.HasPrefix(a.String(), "delete") // the garbage collector has taken the copies
+		return strings.HasPrefix(a.String(), "delete") // the garbage collector has deleted the copies
 	}))
 }
 
@@ -81,7 +81,7 @@ func TestWhatIsGoneAlreadyIsDeleted(t *testing.T) {
 	}
 }
 
-// In the background the canary is gone at once, in the foreground it is seen until its last pod has gone.
+// With deletion in the background the canary is gone at once. In the foreground it stays until its last pod is gone.
 func TestACanaryGoesWithItsPods(t *testing.T) {
 	t.Parallel()
 	for name, foreground := range map[string]bool{"waited for": true, "not waited for": false} {
@@ -91,7 +91,7 @@ func TestACanaryGoesWithItsPods(t *testing.T) {
 			w.settled()
 			w.act(rollout.CreateCanary{Name: "web-canary", Replicas: 1, Epoch: 1, Revision: "r"})
 			w.kubectl("", "wait", "deployment/web-canary", "--for=condition=Available", "--timeout=600s")
-			// A finalizer of its own keeps the last pod as a long grace period would.
+			// The test's finalizer keeps the last pod, as a long grace period would.
 			pod := w.kubectl("", "get", "pods", "-l", "sluice.dev/rollout-uid", "-o", "name")
 			w.kubectl("", "patch", pod, "--type=merge", "-p", `{"metadata":{"finalizers":["example.com/wait"]}}`)
 			t.Cleanup(func() {
@@ -128,7 +128,7 @@ func TestAnObjectOfOthersWithOurNameIsSeenAndNotTouched(t *testing.T) {
 	}
 	name := metav1.ObjectMeta{Name: "web-canary"}
 	s := w.observe("web")
-	s.Later(-time.Minute) // it would soon be too old to make anything by
+	s.Later(-time.Minute) // the snapshot will soon be too old for a create
 	if _, err := admin.AppsV1().Deployments(w.namespace).Create(t.Context(), &appsv1.Deployment{ObjectMeta: name, Spec: web.Spec}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +193,7 @@ func TestAWorkloadThatAnotherRolloutAdoptsMeanwhileIsSeenAsItsOwn(t *testing.T) 
 	}
 }
 
-// override has scripts of users, and what they say of themselves, win over the built-in ones.
+// override makes scripts of users and their capabilities win over the built-in ones.
 func (w *world) override(data string) {
 	w.t.Helper()
 	w.apply(`
@@ -224,7 +224,8 @@ func TestScriptsOfTheConfigMapCount(t *testing.T) {
 	}
 }
 
-// Nothing of a step is left out because the definition of the kind, an older one perhaps, does not know it: half a match is another audience.
+// The executor must not drop a field of a step that an older definition of the kind does not know: half a match has
+// another audience.
 func TestAStepThatTheDefinitionOfTheKindDoesNotKnowChangesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -247,7 +248,7 @@ func TestAStepThatTheDefinitionOfTheKindDoesNotKnowChangesNothing(t *testing.T) 
 	}
 }
 
-// A script gets the present state of the world.
+// A script gets the current state of the cluster.
 func TestAScriptIsToldOfPortsServicesAndRevisions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -18,10 +18,11 @@ import (
 	"sluice.dev/sluice/pkg/kube/cache"
 )
 
-// trackedItem is something that a run looks at: an object, or all that hang on one. The name is <namespace>/<name>.
+// trackedItem is something that a run looks at: an object, or all objects that belong to one. The name is
+// <namespace>/<name>.
 type trackedItem struct{ kind, name string }
 
-// Kinds of items; those that are watched on demand have their resource.
+// Kinds of items. For kinds that are watched on demand, the kind is the resource.
 const (
 	rolloutItem     = "rollout"
 	deploymentItem  = "deployment"
@@ -50,35 +51,36 @@ func itemOf(kind string, o metav1.Object) trackedItem {
 	return trackedItem{kind, o.GetNamespace() + "/" + o.GetName()}
 }
 
-// itemVersion tells apart what an item was when it was looked at.
+// itemVersion tells the states of an item apart.
 type itemVersion struct {
 	// fingerprint is equal for equal objects.
 	fingerprint string
-	// minVersion is the resourceVersion that an overlay must have reached for its answer to be no older; "" for any.
+	// minVersion is the resourceVersion that an overlay must have reached so that its answer is not older; "" for any.
 	minVersion string
 }
 
-// maxTracked is how many Rollouts are remembered. Those beyond it are found by the resync if a watch was late for them.
+// maxTracked is how many Rollouts the tracker remembers. The resync finds a change of the others if a watch was late.
 const maxTracked = 4096
 
-// changeTracker remembers, by Rollout, what its last run here knew of the world. A hint may come sooner than the news itself does by a
-// watch of this process: then the run sees nothing new, and is asked for again when the news is here.
+// changeTracker remembers, by Rollout, what the last run of this process knew. A hint may arrive before a watch of this
+// process shows the change. The run then sees nothing new, and the tracker asks for another one when the watch shows
+// the change.
 type changeTracker struct {
 	mu             sync.Mutex
-	notify         func(types.NamespacedName) // nil while nothing is watched
+	notify         func(types.NamespacedName) // nil while no watch runs
 	versions       map[types.NamespacedName]map[trackedItem]itemVersion
 	rolloutsByItem map[trackedItem]map[types.NamespacedName]bool
-	// ends are how those runs ended.
+	// ends has the ends of those runs.
 	ends map[types.NamespacedName]runEnd
 }
 
-// runEnd is when a run ended, and in which state it left the machine.
+// runEnd is the time at which a run ended, and the state of the state machine at that time.
 type runEnd struct {
 	at     time.Time
 	status api.SluiceStatus
 }
 
-// watchDelay is how much later than a hint the watches may show what it is about.
+// watchDelay is how much later than a hint the watches may show its change.
 const watchDelay = 5 * time.Second
 
 func newChangeTracker() *changeTracker {
@@ -93,7 +95,7 @@ func (r *changeTracker) startTracking(moved func(types.NamespacedName)) {
 
 func (r *changeTracker) stopTracking() { r.startTracking(nil) }
 
-// notifyRollouts tells the Rollouts whose last run looked at an item.
+// notifyRollouts notifies the Rollouts whose last run looked at an item.
 func (r *changeTracker) notifyRollouts(it trackedItem) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -105,7 +107,7 @@ func (r *changeTracker) notifyRollouts(it trackedItem) {
 	}
 }
 
-// notifyOf makes a function that tells the Rollouts whose last run looked at an object of a kind of items.
+// notifyOf returns a function that notifies the Rollouts whose last run looked at an object of a kind of items.
 func (r *changeTracker) notifyOf(kind string) func(metav1.Object) {
 	return func(o metav1.Object) { r.notifyRollouts(itemOf(kind, o)) }
 }
@@ -167,7 +169,8 @@ func (r *changeTracker) lastRunEnd(name types.NamespacedName) (runEnd, bool) {
 	return e, ok
 }
 
-// TrackAfterRun says that a run is over. From now on moved of [Client.Start] is told when something is not as the snapshot has it.
+// TrackAfterRun says that a run is over. From then on [Client.Start] calls moved when an object is not as the snapshot
+// has it.
 func (c *Client) TrackAfterRun(s *Snapshot) {
 	name := s.rolloutKey()
 	c.TrackSnapshot(s)
@@ -177,20 +180,20 @@ func (c *Client) TrackAfterRun(s *Snapshot) {
 	}
 }
 
-// TrackSnapshot makes a snapshot what [Client.HasChanged] goes by, without a run.
+// TrackSnapshot makes [Client.HasChanged] compare with a snapshot, without a run.
 func (c *Client) TrackSnapshot(s *Snapshot) {
 	c.changes.putVersions(s.rolloutKey(), s.itemVersions())
 }
 
-// IsSuperseded reports whether another executor has committed since the last run of the Rollout in this process, and that run was so long ago that
-// the watches have shown every change that it missed.
+// IsSuperseded reports whether another executor has committed since the last run of the Rollout here. It also requires
+// that the run ended so long ago that the watches have shown every change that the run missed.
 func (c *Client) IsSuperseded(name types.NamespacedName) bool {
 	last, remembered := c.changes.lastRunEnd(name)
 	r, known := c.informers.rollouts.GetObject(name)
 	return remembered && known && r != nil && time.Since(last.at) > watchDelay && !apiequality.Semantic.DeepEqual(last.status, sluiceStatusOf(r))
 }
 
-// sluiceStatusOf is the state of a Rollout's machine as committed.
+// sluiceStatusOf returns the committed state of a Rollout's state machine.
 func sluiceStatusOf(r *api.Rollout) api.SluiceStatus {
 	if r.Status.Sluice == nil {
 		return api.SluiceStatus{}
@@ -198,7 +201,7 @@ func sluiceStatusOf(r *api.Rollout) api.SluiceStatus {
 	return *r.Status.Sluice
 }
 
-// HasChanged reports whether something is not as the last run of the Rollout here left it, as far as the watches have shown.
+// HasChanged reports whether the watches have shown a change since the last run of the Rollout here.
 func (c *Client) HasChanged(name types.NamespacedName) bool {
 	for it, knew := range c.changes.versionsOf(name) {
 		if now, ok := c.currentFingerprint(it, knew.minVersion); ok && now != knew.fingerprint {
@@ -208,7 +211,7 @@ func (c *Client) HasChanged(name types.NamespacedName) bool {
 	return false
 }
 
-// itemVersions are what the snapshot knows, by item.
+// itemVersions returns the states that the snapshot knows, by item.
 func (s *Snapshot) itemVersions() map[trackedItem]itemVersion {
 	ns := s.rollout.Namespace
 	all := map[trackedItem]itemVersion{itemOf(rolloutItem, s.rollout): {fingerprint: fingerprintOf(s.rollout)}}
@@ -253,12 +256,13 @@ func (s *Snapshot) itemVersions() map[trackedItem]itemVersion {
 	return all
 }
 
-// replicaSetsOf returns the ReplicaSets of a Deployment, given as <namespace>/<name>. A live list has ReplicaSets of other owners as well.
+// replicaSetsOf returns the ReplicaSets of a Deployment, given as <namespace>/<name>. A live list has the ReplicaSets
+// of other Deployments too.
 func (s *Snapshot) replicaSetsOf(owner string) []*appsv1.ReplicaSet {
 	return slices.DeleteFunc(slices.Clone(s.replicaSets), func(set *appsv1.ReplicaSet) bool { return cache.OwnerKey(set) != owner })
 }
 
-// currentFingerprint is what the overlays have of an item now; ok is false when they cannot tell.
+// currentFingerprint returns the fingerprint of an item in the overlays now; ok is false when they cannot tell.
 func (c *Client) currentFingerprint(it trackedItem, since string) (now string, ok bool) {
 	m := c.informers
 	namespace, name, _ := strings.Cut(it.name, "/")
@@ -296,7 +300,7 @@ func (c *Client) currentFingerprint(it trackedItem, since string) (now string, o
 	return "", false
 }
 
-// fingerprintOf tells the states of an object apart; "" means that it does not exist.
+// fingerprintOf tells the states of an object apart; it is "" for nil.
 func fingerprintOf[T cache.Object](o T) string {
 	var none T
 	if o == none {

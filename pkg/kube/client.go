@@ -30,10 +30,10 @@ import (
 	"sluice.dev/sluice/pkg/workload/kinds"
 )
 
-// Options say how a Client works; Scripts is required.
+// Options configure a Client; Scripts is required.
 type Options struct {
 	Scripts *script.Library
-	// ScriptConfigMap holds scripts of users; with an empty name none is read.
+	// ScriptConfigMap is the ConfigMap with the scripts of users. With an empty name the client reads none.
 	ScriptConfigMap types.NamespacedName
 	// Cluster is the name of the cluster in logs.
 	Cluster string
@@ -47,8 +47,8 @@ type Client struct {
 	opts            Options
 	log             *slog.Logger
 	kinds           *apiclient.Discovery
-	installCheckers map[string]*policies.Checker // by what they hold
-	// watchClients are clients without a deadline.
+	installCheckers map[string]*policies.Checker // by the family that the policies hold
+	// watchClients are clients without a deadline, for watches.
 	watchClients  apiClients
 	informers     *informers
 	changes       *changeTracker
@@ -59,23 +59,24 @@ type Client struct {
 	readCounts    readCounts
 	renderings    *lru.Cache
 	metricParser  analysis.Parser
-	// analysisProblems are the problems with what Rollouts measure.
+	// analysisProblems are the problems with the analyses of Rollouts.
 	analysisProblems *lru.Cache
 	// autoscalers are lists of autoscalers, by autoscalerListKey.
 	autoscalers *cache.LRUExpireCache
-	// needs are looks at what stable pods need, by needKey.
+	// needs are the objects that the stable pods need, by needKey.
 	needs *cache.LRUExpireCache
-	// clusterScoped has the kinds of no namespace, once.
+	// clusterScoped has the cluster-scoped kinds, under one key.
 	clusterScoped *cache.LRUExpireCache
-	// policyKinds are the served kinds of policies, and uncopied lists of policies that are not copied, by policiesKey.
+	// policyKinds are the served kinds of policies. uncopiedPolicies are lists of policies that a release does not
+	// copy, by policiesKey.
 	policyKinds      policyResources
 	uncopiedPolicies *cache.LRUExpireCache
 	serverErrors     serverErrors
-	// eventWrites are the Events being written.
+	// eventWrites are the writes of Events that are under way.
 	eventWrites errgroup.Group
 }
 
-// apiClients are the APIs that are used.
+// apiClients are the clients of the APIs that package kube uses.
 type apiClients struct {
 	rollouts        rest.Interface
 	templates       rest.Interface
@@ -90,7 +91,8 @@ type apiClients struct {
 	discovery       discovery.DiscoveryInterfaceWithContext
 }
 
-// New makes a Client. Unless cfg sets limits, the client has none of its own: the API server's priority and fairness decides.
+// New returns a Client. Unless cfg sets a rate limit, the client has none: the API server's priority and fairness
+// decides.
 func New(cfg *rest.Config, opts Options) (*Client, error) {
 	cfg = rest.CopyConfig(cfg)
 	if cfg.QPS == 0 && cfg.RateLimiter == nil {
@@ -167,7 +169,7 @@ func connectClients(cfg *rest.Config, by *http.Client) (c apiClients, err error)
 	return c, err
 }
 
-// groupClient is a client for one version of our types.
+// groupClient returns a client for one version of the Sluice API.
 func groupClient(cfg *rest.Config, shared *http.Client, version schema.GroupVersion) (rest.Interface, error) {
 	scheme := runtime.NewScheme()
 	if err := api.AddToScheme(scheme); err != nil {

@@ -14,19 +14,20 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// ConfirmDecision reads live what a decision stands on and the snapshot has from a watch only. It reports whether any of that had changed:
-// then the snapshot shows how it is, nothing of the decision may be carried out, and it is to be decided again.
+// ConfirmDecision reads live each part that a decision depends on and that the snapshot has from a watch only. It
+// reports whether any of them has changed. If so, the snapshot has the new state. The caller must then carry out
+// nothing of the decision, and must decide again.
 //
-// A write is refused by the API server if its own object has changed. Confirm is for the others: a route is raised because pods
-// are ready, and pods go because no route leads to them.
+// The API server refuses a write if the written object has changed. ConfirmDecision is for the other objects. For
+// example, the executor raises a route because pods are ready, and deletes pods because no route leads to them.
 func (c *Client) ConfirmDecision(ctx context.Context, s *Snapshot, d rollout.Decision) (moved bool, err error) {
 	live := s.confirmedParts()
-	if fenceClosed(s.observedAt, time.Now()) { // another executor may have gone on meanwhile
+	if fenceClosed(s.observedAt, time.Now()) { // another executor may have run since
 		live[partRollout] = false
 	}
 	doubtful := s.decisionDependsOn(d).except(live)
 	if d.CommitFirst && !apiequality.Semantic.DeepEqual(s.rollout.Status, d.Status) {
-		doubtful[partRollout] = false // the commit is refused if it has changed
+		doubtful[partRollout] = false // the API server refuses the commit if it has changed
 	}
 	if doubtful.isEmpty() {
 		return false, nil
@@ -52,7 +53,7 @@ func (c *Client) ConfirmDecision(ctx context.Context, s *Snapshot, d rollout.Dec
 		s.observedAt = began
 	}
 	after := s.partFingerprints(doubtful)
-	if first { // the decision was made without these slices
+	if first { // the planner decided without these slices
 		after[partStableEndpoints] = before[partStableEndpoints]
 	}
 	moved = after != before || len(s.problems) != problems
@@ -62,20 +63,21 @@ func (c *Client) ConfirmDecision(ctx context.Context, s *Snapshot, d rollout.Dec
 	return moved, nil
 }
 
-// decisionDependsOn returns the parts of the world that must be as observed for a decision to be right. Fields that are only shown affect the status
-// alone.
+// decisionDependsOn returns the parts of the world that must not have changed for a decision to be right. Parts that
+// only the status shows are not among them.
 func (s *Snapshot) decisionDependsOn(d rollout.Decision) partSet {
 	on := s.transitionDependsOn(d)
 	for _, action := range d.Actions {
 		on = on.union(s.actionDependsOn(action, d))
 	}
-	if s.object.isPresent() && s.object.idleState != nil && (len(d.Actions) > 0 || on[partWorkload]) { // only its last state is known
+	if s.object.isPresent() && s.object.idleState != nil && (len(d.Actions) > 0 || on[partWorkload]) { // the snapshot has only its last state
 		on[partReplicaSets] = true
 	}
 	return on
 }
 
-// transitionDependsOn returns the parts that transitions depend on: the begin of a release, the end of its first checks, and its interruption.
+// transitionDependsOn returns the parts that a transition depends on. It covers the begin of a release, the end of its
+// initial checks, and a change of its course, such as a rollback.
 func (s *Snapshot) transitionDependsOn(d rollout.Decision) partSet {
 	var epoch int64
 	var reason string
@@ -87,40 +89,40 @@ func (s *Snapshot) transitionDependsOn(d rollout.Decision) partSet {
 		return partsOf(partRollout, partWorkload, partReplicaSets, partStableEndpoints, partRoutes)
 	case rollout.State(next.State) == rollout.StateFinalising && (s.releaseState() != rollout.StateFinalising || string(next.FinaliseReason) != reason):
 		return partsOf(partRollout, partWorkload)
-	case rollout.State(next.State) == rollout.StateIdle && s.releaseState() == rollout.StateFinalising: // nothing of the release may be left
+	case rollout.State(next.State) == rollout.StateIdle && s.releaseState() == rollout.StateFinalising: // no object of the release may be left
 		return partsOf(partCanary, partCanaryService, partRoutes)
 	}
 	return partSet{}
 }
 
-// actionDependsOn is the table of what an action stands on, besides the object that it writes.
+// actionDependsOn is the table of the parts that an action depends on, in addition to the object that it writes.
 func (s *Snapshot) actionDependsOn(action rollout.Action, d rollout.Decision) partSet {
 	base := partsOf(partRollout, partWorkload)
 	switch a := action.(type) {
 	case rollout.AddFinalizer, rollout.LabelPods:
-		return partSet{} // they give nothing and take nothing
-	case rollout.CreateCanaryService, rollout.PrepareRoute: // to which no route leads yet
+		return partSet{} // they neither add nor remove pods or traffic
+	case rollout.CreateCanaryService, rollout.PrepareRoute: // no route leads to it yet
 		return partsOf(partRollout)
 	case rollout.AdoptWorkload, rollout.HoldWorkload:
 		return base
-	case rollout.PinService: // to stable pods that must be there; no pod of another workload may lose its requests
+	case rollout.PinService: // the Service then leads to stable pods only, so they must exist, and no pod of another workload may lose its requests
 		return base.union(partsOf(partReplicaSets, partStableEndpoints))
-	case rollout.CreateCanary, rollout.ScaleCanary: // whose pods the stable Service must not select
+	case rollout.CreateCanary, rollout.ScaleCanary: // the stable Service must not select the pods of the canary
 		return base.union(partsOf(partStableService))
-	case rollout.TakeOverWorkload, rollout.PauseWorkload, rollout.FreezeWorkload, rollout.DisableAutoscaler, rollout.RestoreAutoscaler: // they hold what they find
+	case rollout.TakeOverWorkload, rollout.PauseWorkload, rollout.FreezeWorkload, rollout.DisableAutoscaler, rollout.RestoreAutoscaler: // they keep the workload as it is
 		return base
 	case rollout.HoldRevisionUnavailable:
 		return base.union(partsOf(partReplicaSets))
-	case rollout.ScaleWorkload, rollout.RestoreReplicas, rollout.ShrinkCanary: // in the place of pods that must be ready, or must get no traffic
+	case rollout.ScaleWorkload, rollout.RestoreReplicas, rollout.ShrinkCanary: // they replace pods, which must not be needed: others must be ready, or no traffic may reach them
 		return base.union(partsOf(partReplicaSets, partCanary, partStableService, partRoutes))
-	case rollout.ResumeRollingUpdate, rollout.PartitionWorkload: // as far as pods are ready, which the stable Service must not select
+	case rollout.ResumeRollingUpdate, rollout.PartitionWorkload: // they follow the ready pods, and the stable Service must not select the new ones
 		return base.union(partsOf(partReplicaSets, partStableService))
-	case rollout.ScaleRevision, rollout.ReplacePods: // in the place of pods that must be ready, or must get no traffic
+	case rollout.ScaleRevision, rollout.ReplacePods: // they replace pods, which must not be needed: others must be ready, or no traffic may reach them
 		return base.union(partsOf(partReplicaSets, partStableService, partRoutes))
-	case rollout.DeleteRevision: // whose pods must not be wanted, in a workload that comes back in another version
+	case rollout.DeleteRevision: // the workload may have been restored in another version that wants these pods
 		return base.union(partsOf(partReplicaSets))
-	case rollout.ApplyRoute: // to pods that must be ready
-		if a.Step < 0 { // the pods of the stable version
+	case rollout.ApplyRoute: // the pods that it leads to must be ready
+		if a.Step < 0 { // it leads to the stable pods
 			return base.union(partsOf(partReplicaSets))
 		}
 		base[partReplicaSets], base[partPolicies] = s.spec.ConstantCapacity, s.routeDependsOnPolicies(a)
@@ -135,31 +137,31 @@ func (s *Snapshot) actionDependsOn(action rollout.Action, d rollout.Decision) pa
 			}
 		}
 		return base
-	case rollout.ClaimTrafficRouting: // which leads to pods that must be ready
+	case rollout.ClaimTrafficRouting: // the pods that it leads to must be ready
 		return base.union(partsOf(partReplicaSets, partCanary, partEndpoints))
 	case rollout.FreeTrafficRouting:
 		return base
-	case rollout.RestoreRoute: // in a step only because the canary is lost
+	case rollout.RestoreRoute: // a step restores a route only if the canary is lost
 		if rollout.State(d.Status.Sluice.State).InStep() {
 			return base.union(partsOf(partCanary))
 		}
 		return base
-	case rollout.UnpinService: // to all pods; no pod may be unwanted
+	case rollout.UnpinService: // the Service then selects all pods, so no unwanted pod may be left
 		if d.Status.Sluice.FinaliseReason == api.FinaliseSuccess {
 			return base
 		}
 		return base.union(partsOf(partReplicaSets, partCanary))
-	case rollout.ResumeWorkload: // whose old pods must not be the only ones that get traffic
+	case rollout.ResumeWorkload: // the old pods must not be the only ones that get traffic
 		return base.union(partsOf(partStableService, partRoutes))
-	case rollout.DeleteCanary, rollout.ClearRoute: // to which no route may lead
+	case rollout.DeleteCanary, rollout.ClearRoute: // no route may lead to it
 		return base.union(partsOf(partRoutes))
-	case rollout.DeleteCanaryService: // nor may a copy of a policy be attached to it
+	case rollout.DeleteCanaryService: // no copy of a policy may be attached to it either
 		return base.union(partsOf(partRoutes, partPolicies))
 	}
-	return allParts() // a new action is safe this way, and the last ones are rare
+	return allParts() // all parts are safe for an action that is not in the table, and actions that end everything are rare
 }
 
-// confirmedParts are the parts that need no confirmation.
+// confirmedParts returns the parts that need no confirmation.
 func (s *Snapshot) confirmedParts() partSet {
 	on := s.liveParts
 	for _, p := range []part{partStableService, partCanaryService, partEndpoints, partStableEndpoints} {
@@ -173,14 +175,14 @@ func (s *Snapshot) confirmedParts() partSet {
 	return on
 }
 
-// routeDependsOnPolicies reports whether the executor must read the policies live before it writes a step of a gateway object. It must if the object begins to lead to the
-// canary, or if the step deletes a copy because the policy is gone.
+// routeDependsOnPolicies reports whether the executor must read the policies live before it writes a step of a gateway
+// object. It must if the object begins to lead to the canary, or if the step deletes a copy because the policy is gone.
 func (s *Snapshot) routeDependsOnPolicies(a rollout.ApplyRoute) bool {
 	g := gatewayOf(s.gateways, a.Object)
 	return g != nil && g.plan != nil && (!g.plan.RoutesToCanary() || g.plan.DropsCopy(a.Step))
 }
 
-// partFingerprints tell the states of parts apart.
+// partFingerprints tells the states of parts apart.
 func (s *Snapshot) partFingerprints(of partSet) (all [partCount]string) {
 	for p, on := range of {
 		if !on {

@@ -10,12 +10,12 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// generatedBase is how much of a ReplicaSet's name the names of its pods begin with.
+// generatedBase is how many characters of a ReplicaSet's name the names of its pods begin with.
 const generatedBase = 58
 
-// readyEndpoints counts the ready new pods behind a canary Service. Right after the Service was pointed to other pods its
-// EndpointSlices still list the old ones, so only pods of the new version count. A pod with addresses of two families
-// counts once.
+// readyEndpoints counts the ready new pods behind a canary Service. After the executor points the Service to other
+// pods, its EndpointSlices still list the old pods for a moment. So only pods of the new version count. A pod with
+// addresses of two families counts once.
 func (s *Snapshot) readyEndpoints(slices []*discoveryv1.EndpointSlice) int32 {
 	isNew, ready := s.newPodMatcher(), map[string]bool{}
 	for _, slice := range slices {
@@ -28,7 +28,8 @@ func (s *Snapshot) readyEndpoints(slices []*discoveryv1.EndpointSlice) int32 {
 	return int32(len(ready))
 }
 
-// newPodMatcher recognizes the pods of the new version: pods of a ReplicaSet by their names, others one by one.
+// newPodMatcher returns a function that recognizes the pods of the new version. It goes by the names of the pods of a
+// ReplicaSet, and by UID for other workloads.
 func (s *Snapshot) newPodMatcher() func(*corev1.ObjectReference) bool {
 	if s.object.isPresent() {
 		known := map[types.UID]bool{}
@@ -42,7 +43,7 @@ func (s *Snapshot) newPodMatcher() func(*corev1.ObjectReference) bool {
 	return func(pod *corev1.ObjectReference) bool { return set != "" && strings.HasPrefix(pod.Name, pods) }
 }
 
-// newReplicaSetName is the name of the ReplicaSet that creates the new pods, "" if it does not exist.
+// newReplicaSetName returns the name of the ReplicaSet of the new pods, "" while it does not exist.
 func (s *Snapshot) newReplicaSetName() string {
 	if s.spec.Style == rollout.StyleCanary {
 		if s.Seen.Canary == nil || s.Seen.Canary.Hash == "" {
@@ -56,13 +57,13 @@ func (s *Snapshot) newReplicaSetName() string {
 	return ""
 }
 
-// isReady reads an endpoint as its API documents: a condition that is absent says nothing bad.
+// isReady reads an endpoint as its API documents: an absent condition counts as good.
 func isReady(e discoveryv1.Endpoint) bool {
 	ready, terminating := e.Conditions.Ready, e.Conditions.Terminating
 	return len(e.Addresses) > 0 && (ready == nil || *ready) && (terminating == nil || !*terminating)
 }
 
-// podPrefix is how the names of a ReplicaSet's pods begin.
+// podPrefix returns the prefix of the names of a ReplicaSet's pods.
 func podPrefix(set string) string {
 	pods := set + "-"
 	return pods[:min(len(pods), generatedBase)]

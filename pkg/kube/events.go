@@ -28,12 +28,12 @@ const (
 	maxReason = 128
 )
 
-// maxEventWrites is how many Events are written at once; who records one more waits.
+// maxEventWrites is how many Events the client writes at once; one more call waits.
 const maxEventWrites = 16
 
-// RecordEvent records a Kubernetes Event on the Rollout. The same text again in one release increases the count of the first Event, also if another
-// executor wrote it: its name is derived from its text. The client writes it in parallel with the run, which neither waits for it nor fails with it:
-// it only logs errors.
+// RecordEvent writes a Kubernetes Event about the Rollout. The name of the Event comes from its content. So the same
+// message again in one release increments the existing Event, whichever executor wrote it. RecordEvent writes in the
+// background and only logs errors: the run neither waits nor fails for an Event.
 func (c *Client) RecordEvent(s *Snapshot, warning bool, reason, message string) {
 	event := eventOnRollout(s.rollout, warning, reason, message)
 	c.eventWrites.Go(func() error {
@@ -42,8 +42,8 @@ func (c *Client) RecordEvent(s *Snapshot, warning bool, reason, message string) 
 	})
 }
 
-// RecordOnKey is [Client.RecordEvent] for a Rollout without a snapshot, because no run of it comes that far. It records nothing on a Rollout that
-// does not exist.
+// RecordOnKey is [Client.RecordEvent] for a Rollout without a snapshot, as when no run of it gets that far. It records
+// nothing for a Rollout that does not exist.
 func (c *Client) RecordOnKey(key types.NamespacedName, warning bool, reason, message string) {
 	c.eventWrites.Go(func() error {
 		r, err := c.getRollout(context.Background(), key)
@@ -57,7 +57,7 @@ func (c *Client) RecordOnKey(key types.NamespacedName, warning bool, reason, mes
 	})
 }
 
-// RecordRoutingEvent leaves a Warning on a TrafficRouting, as [Client.RecordEvent] does on a Rollout.
+// RecordRoutingEvent writes a Warning about a TrafficRouting, as [Client.RecordEvent] does about a Rollout.
 func (c *Client) RecordRoutingEvent(s *RoutingSnapshot, reason, message string) {
 	t := s.routing
 	event := eventOn(corev1.ObjectReference{
@@ -69,7 +69,8 @@ func (c *Client) RecordRoutingEvent(s *RoutingSnapshot, reason, message string) 
 	})
 }
 
-// FlushEvents waits until the Events of all calls of [Client.RecordEvent] and [Client.RecordOnKey] so far are written, or could not be.
+// FlushEvents waits until all Events of earlier calls of [Client.RecordEvent] and [Client.RecordOnKey] are written or
+// have failed.
 func (c *Client) FlushEvents() { _ = c.eventWrites.Wait() }
 
 func (c *Client) writeEvent(event *eventsv1.Event) {

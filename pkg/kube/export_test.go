@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Later makes the snapshot so much older, as if the process had been stopped, or younger.
+// Later makes the snapshot older by a duration, as if the process had been stopped, or younger.
 func (s *Snapshot) Later(by time.Duration) { s.observedAt = s.observedAt.Add(-by) }
 
 // Failing makes the client believe that the API server has failed to serve a resource for that long.

@@ -13,11 +13,11 @@ import (
 	"sluice.dev/sluice/pkg/kube/cache"
 )
 
-// readSource is where an observation takes what it sees from.
+// readSource is the source that an observation reads from.
 type readSource int
 
 const (
-	// fromWatch asks the overlays, and the API server for what they cannot tell.
+	// fromWatch asks the overlays, and the API server if they cannot tell.
 	fromWatch readSource = iota
 	// fromServer asks the API server.
 	fromServer
@@ -28,30 +28,31 @@ const (
 // errNotCached says that the overlays cannot tell.
 var errNotCached = errors.New("it is not watched")
 
-// readCounts count what observations read.
+// readCounts count the reads of observations.
 type readCounts struct{ watched, live atomic.Int64 }
 
-// ReadCounts are the numbers of reads so far that the memory of watches has answered, and that went to the API server.
+// ReadCounts returns how many reads the overlays have answered so far, and how many went to the API server.
 func (c *Client) ReadCounts() (watched, live int64) {
 	return c.readCounts.watched.Load(), c.readCounts.live.Load()
 }
 
-// objectQuery is a query for one object; the result is nil if it does not exist.
+// objectQuery asks for one object; the answer is nil if it does not exist.
 type objectQuery[T cache.Object] struct {
 	overlay *cache.Overlay[T]
 	name    types.NamespacedName
-	// expected: it must be there. That a watch has not shown it proves nothing, for it may be new: the API server is asked.
+	// expected says that the object must exist. If the overlay does not have it, it may be new, so the executor asks
+	// the API server.
 	expected bool
-	// confirmAbsence: that it is gone is believed when the watch says so too.
+	// confirmAbsence says that an answer without the object counts only if the watch agrees.
 	confirmAbsence bool
-	// isComplete tells which objects the overlay has in full; nil for all.
+	// isComplete reports whether the overlay has all of an object; nil if it has all of every object.
 	isComplete func(T) bool
 	call       func(context.Context) (T, error)
-	// onAnswer is called when the API server has answered.
+	// onAnswer is called with each answer of the API server.
 	onAnswer func()
 }
 
-// acceptsCached reports whether what the overlay has answers the question.
+// acceptsCached reports whether the object from the overlay answers the query.
 func (q objectQuery[T]) acceptsCached(found T, asked readSource) bool {
 	var none T
 	if found == none {
@@ -80,7 +81,7 @@ func fetchObject[T cache.Object](ctx context.Context, o *observation, q objectQu
 		q.overlay.MarkAbsent(q.name)
 		q.onAnswer()
 		return none, nil
-	case apiclient.IsForbidden(err), api.Unserved(err): // asking again would tell the same
+	case apiclient.IsForbidden(err), api.Unserved(err): // another read would get the same answer
 		q.onAnswer()
 		return none, err
 	case err != nil:
@@ -91,7 +92,7 @@ func fetchObject[T cache.Object](ctx context.Context, o *observation, q objectQu
 	return found, nil
 }
 
-// listByKey gets the objects that have one of the keys. since is the version of a list that the API server answered.
+// listByKey returns the objects that have one of the keys. since is the version of a list that the API server answered.
 func listByKey[T cache.Object](
 	ctx context.Context, o *observation, answered func(), m *cache.Overlay[T], keys []string, call func(context.Context) (found []T, since string, err error),
 ) (found []T, since string, err error) {
@@ -116,7 +117,7 @@ func listByKey[T cache.Object](
 	return found, since, err
 }
 
-// nilIfNotFound turns an object that does not exist into nil.
+// nilIfNotFound returns nil without an error for an object that does not exist.
 func nilIfNotFound[T any](object *T, err error) (*T, error) {
 	if apiclient.IsNotFound(err) {
 		return nil, nil

@@ -50,7 +50,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// clientAs is a client with the rights of a user. The executor's user has the shipped rights.
+// clientAs returns a client with the rights of a user. The executor has the rights of the shipped roles.
 func (w *world) clientAs(user string) *kube.Client {
 	w.t.Helper()
 	cfg := rest.CopyConfig(plane.Config)
@@ -70,7 +70,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// clientThrough is a client with the executor's rights that reads no scripts of users, whose requests a test sees, and may change.
+// clientThrough returns a client with the executor's rights that reads no scripts of users. The test sees its requests
+// and may change them.
 func clientThrough(t *testing.T, send func(r *http.Request, next http.RoundTripper) (*http.Response, error)) *kube.Client {
 	t.Helper()
 	cfg := rest.CopyConfig(plane.Config)
@@ -124,13 +125,13 @@ func (w *world) observe(name string) *kube.Snapshot {
 }
 
 const (
-	// patience ends a wait that only a defect makes this long.
+	// patience ends a wait that only a defect can make this long.
 	patience = 10 * time.Minute
-	// look is the pause between two looks, in which the API server serves other tests.
+	// look is the pause between two observations. In it the API server serves other tests.
 	look = 10 * time.Millisecond
 )
 
-// eventually waits for what the control plane does in its own time.
+// eventually waits for a change that the control plane makes at its own time.
 func (w *world) eventually(what string, is func() bool) {
 	w.t.Helper()
 	for end := time.Now().Add(patience); !is(); time.Sleep(look) {
@@ -140,7 +141,7 @@ func (w *world) eventually(what string, is func() bool) {
 	}
 }
 
-// drive runs the release as an executor does, by looking again, until the state is reached.
+// drive runs the release as an executor does, and observes again until the release reaches the state.
 func (w *world) drive(name string, until rollout.State) *kube.Snapshot {
 	w.t.Helper()
 	last := ""
@@ -166,12 +167,13 @@ func (w *world) drive(name string, until rollout.State) *kube.Snapshot {
 	return nil
 }
 
-// outdated reports whether an error asks for another observation: the object has changed since, or the machine was too slow for the fence.
+// outdated reports whether an error asks for another observation: an object has changed since, or the machine was too
+// slow for a create within the fence.
 func outdated(err error) bool {
 	return apiclient.IsConflict(err) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// act takes one action, looking again while controllers keep changing the object.
+// act carries out one action, and observes again while controllers change the object.
 func (w *world) act(action rollout.Action) *kube.Snapshot {
 	w.t.Helper()
 	for range 20 {
@@ -188,7 +190,7 @@ func (w *world) act(action rollout.Action) *kube.Snapshot {
 	return nil
 }
 
-// orphansLetGo takes the marks of Rollout web, which is gone, off its workloads, and looks again while controllers keep changing an object.
+// orphansLetGo cleans up the workloads of the deleted Rollout web. It tries again while controllers change an object.
 func (w *world) orphansLetGo() (count int, err error) {
 	w.t.Helper()
 	for range 20 {
@@ -226,7 +228,7 @@ func (w *world) stepBy(client *kube.Client, s *kube.Snapshot, d rollout.Decision
 	return nil
 }
 
-// heldImage is the patch of a user who changes the image, as the hold policy lets it through.
+// heldImage is the patch of a user who changes the image, after the hold policy has changed it.
 func heldImage(tag string) string {
 	return fmt.Sprintf(`{"metadata":{"annotations":{"rollouts.kruise.io/in-progressing":"{\"rolloutName\":\"web\"}"}},
 		"spec":{"paused":true,"template":{"spec":{"containers":[{"name":"web","image":"web:%s"}]}}}}`, tag)

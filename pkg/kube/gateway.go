@@ -29,67 +29,72 @@ type gateway struct {
 	access   apiclient.Access
 	resource schema.GroupVersionResource
 	client   dynamic.ResourceInterface // nil when the kind is not served
-	// confirmedLive: the object is as the API server answered it, and not as a watch has shown it.
+	// confirmedLive is true if the object is from an answer of the API server, and not from a watch.
 	confirmedLive bool
-	// live is the object as it was seen, with its original in it even if that is stored apart; storedIn names where.
+	// live is the object as it was read. It contains its original, also if that is stored apart; storedIn names where.
 	live         *unstructured.Unstructured
 	storedIn     string
 	renderScript traffic.Script
 	scriptHash   string            // hash of the script's text
-	scriptStatus *api.ScriptStatus // the status of the script; nil without one
-	referenced   bool              // the object defines what others route to
+	scriptStatus *api.ScriptStatus // the status entry of the script; nil without a script
+	referenced   bool              // other objects route to what this object defines
 	rolloutUID   string            // of the Rollout
-	// childKinds are the kinds of objects that the script may create for this one. childResources are the resources of these kinds and of copied
-	// policies, and namespaceObjects all objects of them in the namespace. ingressScript is the script of an Ingress's class, orders the numbers that
+	// childKinds are the kinds of objects that the script may create for this object. childResources has the resources
+	// that the API server serves for these kinds and for policies. namespaceObjects are all objects of the childKinds
+	// in the namespace. ingressScript is the script of an Ingress's class. orders describes the numbers that the
 	// created objects need.
 	childKinds       []script.GroupVersionKind
 	childResources   map[apiclient.Kind]schema.GroupVersionResource
 	namespaceObjects []*unstructured.Unstructured
 	ingressScript    *script.Source
 	orders           *script.Orders
-	// carries are the Services whose policies a release copies for this object. policies are the policies and copies of the namespace that are attached to these
-	// Services. policiesLive: the API server has listed them, and not a watch.
+	// carries are the Services whose policies a release copies for this object. policies are the policies and copies of
+	// the namespace that are attached to these Services. policiesLive is true if the API server has listed them, and
+	// not a watch.
 	carries      []rollout.Routing
 	policies     []*unstructured.Unstructured
 	policiesLive bool
-	// surroundings is what the executor tells the script of other objects. needsFeatures: the class of the object's Gateway limits what the script can do. needsClass: the
-	// script is for certain Ingress controllers. reads are the kinds of objects that the script reads when the gateway object names them.
+	// surroundings has the facts about other objects that the script gets. needsFeatures is true if the class of the
+	// object's Gateway limits what the script can do. needsClass is true if the script is for certain Ingress
+	// controllers. readKinds are the kinds of objects that the script reads when the gateway object names them.
 	surroundings              traffic.ScriptContext
 	needsFeatures, needsClass bool
 	readKinds                 []script.Reads
-	// backendKinds are kinds other than Service that the object may route to; absentBackends are missing ones of canaries, which a user has to create.
+	// backendKinds are kinds other than Service that the object may lead to. absentBackends are objects for canaries
+	// that their owner must create before the object may lead to them.
 	backendKinds   []script.GroupVersionKind
 	absentBackends []traffic.MissingBackend
-	// stickyEffect tells what a step with a share does to sticky sessions.
+	// stickyEffect says how a step with a share affects sticky sessions.
 	stickyEffect string
-	// scriptInputs are what its script wants to be told.
+	// scriptInputs are the facts that the script asks for.
 	scriptInputs []string
-	// lag is how long its gateway may still route as before.
+	// lag is how long the gateway may still route as before a write.
 	lag time.Duration
 
 	rendering
-	// renderings are the client's.
+	// renderings is the cache of the client.
 	renderings *lru.Cache
 }
 
-// rendering is what a look at a gateway object gives, and what it was made of. It is shared, and never changed.
+// rendering is the result of an observation of a gateway object, with a digest of its inputs. It is shared and never
+// changes.
 type rendering struct {
 	inputsDigest string
 	route        rollout.Route
 	plan         *traffic.Plan
 }
 
-// maxRenderings is how many are kept: most looks at a Rollout find its routes as they were.
+// maxRenderings is the size of the cache. Most observations of a Rollout find unchanged routes.
 const maxRenderings = 1024
 
-// observeRoute is what a release sees of the object.
+// observeRoute returns the state of the object for a release.
 func (g *gateway) observeRoute(rel traffic.Release, steps map[int32]traffic.Strategy) rollout.Route {
 	route := g.renderRoute(rel, steps)
 	route.Referenced, route.Lag = g.referenced, g.lag
 	return route
 }
 
-// renderRoute compares the object with what the steps want of it.
+// renderRoute compares the object with the content that each step needs.
 func (g *gateway) renderRoute(rel traffic.Release, steps map[int32]traffic.Strategy) rollout.Route {
 	g.rolloutUID = rel.UID
 	madeOf := g.digestInputs(rel, steps)
@@ -113,7 +118,7 @@ func (g *gateway) renderRoute(rel traffic.Release, steps map[int32]traffic.Strat
 	return g.route
 }
 
-// digestInputs tell apart all that a rendering is made of.
+// digestInputs returns a digest of all inputs of a rendering.
 func (g *gateway) digestInputs(rel traffic.Release, steps map[int32]traffic.Strategy) string {
 	made := []any{g.ref, rel, steps, g.scriptHash, g.surroundings, g.absentBackends, fingerprintsOf(g.namespaceObjects), fingerprintsOf(g.policies)}
 	if g.live != nil {
@@ -146,7 +151,7 @@ func (o *observation) readGateway(ctx context.Context, g *gateway) {
 		g.client = o.client.objects.Resource(found.GroupVersionResource).Namespace(g.access.Namespace)
 		o.startRead(ctx, g.access, func(bounded context.Context) error {
 			live, err := o.fetchGateway(bounded, g)
-			if api.Unserved(err) { // its CustomResourceDefinition was deleted meanwhile
+			if api.Unserved(err) { // the CustomResourceDefinition was deleted in the meantime
 				o.client.kinds.InvalidateKind(of)
 				o.addProblem(routeUnserved(g.ref))
 				return nil
@@ -198,7 +203,7 @@ func gatewayOf(gateways []*gateway, ref rollout.Ref) *gateway {
 	return nil
 }
 
-// applyRoute writes the rendering that was chosen; one that is no longer what would be rendered is refused.
+// applyRoute writes the rendering of a step that the planner chose. It refuses a rendering that is no longer current.
 func (c *Client) applyRoute(ctx context.Context, g *gateway, a rollout.ApplyRoute, sure time.Time) error {
 	if g == nil || g.plan == nil || g.route.Steps[a.Step].Digest != a.Digest || a.Digest == "" {
 		return apiclient.StaleAction(a)
@@ -208,7 +213,7 @@ func (c *Client) applyRoute(ctx context.Context, g *gateway, a rollout.ApplyRout
 		return refusedRoute(a, a.Object, err)
 	}
 	if g.plan.ReferencesChildren(a.Step) {
-		// A run that ends the release does not see that the object is about to reference the objects that go.
+		// Another executor that ends the release cannot see that the object is about to name its children.
 		if g.route.Steps[a.Step].ChildrenMissing {
 			return apiclient.StaleAction(a)
 		}
@@ -233,7 +238,7 @@ func (c *Client) applyRoute(ctx context.Context, g *gateway, a rollout.ApplyRout
 	return c.deleteChildren(ctx, g, a, beside.DeleteLast)
 }
 
-// prepareRoute makes what the object will name in a step.
+// prepareRoute creates the objects that the gateway object will name in a step.
 func (c *Client) prepareRoute(ctx context.Context, g *gateway, a rollout.PrepareRoute, sure time.Time) error {
 	if g == nil || g.plan == nil || g.route.Steps[a.Step].Digest != a.Digest || a.Digest == "" {
 		return apiclient.StaleAction(a)
@@ -276,9 +281,10 @@ func (c *Client) writeRestored(ctx context.Context, g *gateway, a rollout.Restor
 	return c.restoreStored(ctx, g, a, restored)
 }
 
-// writeRoute updates the object. It also writes the digest of the stored content, so that a later run can tell an edit of another client from the
-// API server's own changes. Validation is strict for a step: from a match that an older definition of the kind does not know, the API server would
-// drop everything, and all requests would reach the canary. The API server must always accept a restored object.
+// writeRoute updates the object. The object gets the digest of the content that the API server keeps of it. So a later
+// edit by a user can be told from defaulting by the server. Validation is strict for a step. Without it the API server
+// would drop an unknown field of a match, as with an older definition of the kind, and all requests would reach the
+// canary. A restored object must always be accepted, so validation is off for it.
 func (c *Client) writeRoute(ctx context.Context, g *gateway, a rollout.Action, desired *unstructured.Unstructured) error {
 	validation := metav1.FieldValidationIgnore
 	if _, step := a.(rollout.ApplyRoute); step {
@@ -290,7 +296,7 @@ func (c *Client) writeRoute(ctx context.Context, g *gateway, a rollout.Action, d
 			return err
 		}
 	}
-	desired.SetManagedFields(nil) // it may not have all of them, and the API server knows them
+	desired.SetManagedFields(nil) // this copy may not have all entries, and the API server has them
 	_, releases := desired.GetAnnotations()[api.AnnotationReleases]
 	stamped := desired
 	if releases {
@@ -331,7 +337,8 @@ func (c *Client) updateRoute(ctx context.Context, g *gateway, next *unstructured
 	return live, err
 }
 
-// predictedDigest is the digest of what the API server will keep of an object by defaulting and pruning: as is known, or as a dry run tells.
+// predictedDigest returns the digest of the content that the API server keeps of an object after defaulting and
+// pruning. It uses the known shapes, or asks by a dry run.
 func (c *Client) predictedDigest(ctx context.Context, g *gateway, desired *unstructured.Unstructured, validation string) (string, error) {
 	digest := traffic.ContentDigest(desired)
 	c.shapes.learnSpec(g.resource, g.live)
@@ -349,8 +356,8 @@ func (c *Client) predictedDigest(ctx context.Context, g *gateway, desired *unstr
 	return kept, nil
 }
 
-// restampRoute corrects the record on an object if the API server stored another content than expected. After a crash before that, the difference
-// counts as an edit of another client: it becomes part of that client's version.
+// restampRoute corrects the digest on an object when the API server kept other content than predicted. After a crash
+// before that, the difference counts as an edit by a user, and stays in the user's version.
 func (c *Client) restampRoute(ctx context.Context, g *gateway, live, desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	c.shapes.markUnreliable(g.resource)
 	next := live.DeepCopy()

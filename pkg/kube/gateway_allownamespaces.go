@@ -12,12 +12,12 @@ import (
 	"sluice.dev/sluice/pkg/traffic"
 )
 
-// This file is about cluster-scoped gateway objects: a user who may write Rollouts in one namespace must not change the routes of all others, unless
-// the owner of the object allows it.
+// This file is about cluster-scoped gateway objects. A user who may write Rollouts in one namespace must not change the
+// routes of all others, unless the owner of the object allows it.
 
-// namespaceProblem is the reason why a namespace may not route through a cluster-scoped object, nil if it may. A release that is on the object is
-// held where it is, and may be restored. A write depends on the observed annotation, so no write raises a share after the owner has withdrawn the
-// permission.
+// namespaceProblem says why a namespace may not route through a cluster-scoped object; nil if it may. A release that is
+// on the object stalls at its step, and the executor may still restore the object. A write depends on the object as it
+// was observed, so no write raises the share after the owner has revoked the permission.
 func (o *observation) namespaceProblem(g *gateway, live *unstructured.Unstructured) *rollout.Problem {
 	if live == nil || g.access.Namespace != "" || allowsNamespace(live, o.namespace) {
 		return nil
@@ -34,7 +34,7 @@ func (o *observation) namespaceProblem(g *gateway, live *unstructured.Unstructur
 	return &rollout.Problem{Reason: rollout.ReasonRouteNotAllowed, Route: g.ref, Message: message}
 }
 
-// allowsNamespace reports whether the owner of an object lets releases of a namespace shape it.
+// allowsNamespace reports whether the owner of an object lets releases of a namespace change it.
 func allowsNamespace(u *unstructured.Unstructured, namespace string) bool {
 	for allowed := range strings.SplitSeq(u.GetAnnotations()[api.AnnotationAllowNamespaces], ",") {
 		if allowed = strings.TrimSpace(allowed); allowed == namespace || allowed == "*" {

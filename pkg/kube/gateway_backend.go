@@ -10,13 +10,13 @@ import (
 	"sluice.dev/sluice/pkg/traffic"
 )
 
-// backend is what one entry of the routing routes to.
+// backend has the Services that one entry of the routing routes to.
 type backend struct {
 	routing        rollout.Routing
 	stable, canary *corev1.Service // nil if it does not exist
 	// canaryEndpoints and stableEndpoints are the EndpointSlices of the two Services.
 	canaryEndpoints, stableEndpoints endpointSlices
-	// liveParts are the parts of it that were read from the API server, or answered by it to a write.
+	// liveParts are the parts that the executor read from the API server, or got as the answer to a write.
 	liveParts partSet
 }
 
@@ -28,7 +28,7 @@ type endpointSlices struct {
 	read    bool
 }
 
-// backendOf is the backend that has a Service, nil when none has.
+// backendOf returns the backend with a Service, nil if no backend has it.
 func (s *Snapshot) backendOf(service string) *backend {
 	for _, b := range s.backends {
 		if b.routing.Service == service || b.routing.CanaryService == service {
@@ -56,7 +56,7 @@ func (s *Snapshot) observeBackend(b *backend) rollout.Backend {
 	return seen
 }
 
-// routeRefs are the gateway objects of all entries of the routing.
+// routeRefs returns the gateway objects of all entries of the routing.
 func (s *Snapshot) routeRefs() []rollout.Ref {
 	var refs []rollout.Ref
 	for _, entry := range s.spec.Routing {
@@ -69,7 +69,7 @@ func (s *Snapshot) routeRefs() []rollout.Ref {
 	return refs
 }
 
-// backendsLive reports whether a part is live of all backends.
+// backendsLive reports whether a part of every backend is live.
 func (s *Snapshot) backendsLive(p part) bool {
 	return len(s.backends) > 0 && !slices.ContainsFunc(s.backends, func(b *backend) bool { return !b.liveParts[p] })
 }

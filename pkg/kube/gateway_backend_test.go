@@ -38,7 +38,7 @@ func TestGatewayObjectsOfAllEntriesAreInOneOrder(t *testing.T) {
 		s.gateways = append(s.gateways, &gateway{ref: ref})
 	}
 	o := &observation{snapshot: s, client: &Client{opts: Options{Scripts: script.NewLibrary(luaconfiguration.FS, "")}}}
-	for range 2 { // they are looked at in the order in which they were left
+	for range 2 { // the second pass sees the objects in the order of the first
 		s.Scripts = nil
 		o.findScripts()
 		var got, scripts []string
@@ -124,8 +124,8 @@ func TestServicesAreFoundByEitherName(t *testing.T) {
 	}
 }
 
-// The executor copies the policies of a Service with the first object that routes to it and that the release writes: a DestinationRule that a
-// Rollout names stays as it is.
+// The first gateway object that leads to a Service and is written owns the copies of its policies. A DestinationRule
+// that a Rollout names stays unchanged.
 func TestTheFirstGatewayObjectCarriesThePoliciesOfAService(t *testing.T) {
 	t.Parallel()
 	s := twoBackends()

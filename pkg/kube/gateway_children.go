@@ -20,7 +20,8 @@ import (
 
 // This file reads and writes the objects that scripts create for gateway objects.
 
-// readChildren reads, for each gateway object whose script may make others, all objects of those kinds in the namespace.
+// readChildren reads, for each gateway object whose script may create others, all objects of those kinds in the
+// namespace.
 func (o *observation) readChildren(ctx context.Context) error {
 	for _, g := range o.snapshot.gateways {
 		if !o.wanted[partRoutes] {
@@ -56,7 +57,8 @@ func (o *observation) readChildKind(ctx context.Context, g *gateway, of script.G
 	return nil
 }
 
-// listObjects are the objects of a resource in a namespace, "" for those that belong to none. live: the API server has answered them, and no watch.
+// listObjects returns the objects of a resource in a namespace, "" for cluster-scoped ones. live is true if the API
+// server has answered, and not a watch.
 func (o *observation) listObjects(ctx context.Context, gvr schema.GroupVersionResource, namespace string) (found []*unstructured.Unstructured, live bool, err error) {
 	m := o.client.informers.forGateway(gvr)
 	if o.source != fromServer {
@@ -82,7 +84,7 @@ func (o *observation) listObjects(ctx context.Context, gvr schema.GroupVersionRe
 	return found, true, nil
 }
 
-// childResource is where objects of the kind of another one are written to.
+// childResource returns the resource of an object's kind and the client for it.
 func (c *Client) childResource(ctx context.Context, g *gateway, u *unstructured.Unstructured) (schema.GroupVersionResource, dynamic.ResourceInterface, error) {
 	found, err := c.kinds.ResourceFor(ctx, apiclient.Kind{APIVersion: u.GetAPIVersion(), Name: u.GetKind()})
 	if err != nil {
@@ -95,7 +97,8 @@ func (g *gateway) childAccess(verb string, gvr schema.GroupVersionResource, u *u
 	return apiclient.Access{Verb: verb, Group: gvr.Group, Resource: gvr.Resource, Namespace: g.access.Namespace, Name: u.GetName(), Route: g.ref, Child: true}
 }
 
-// applyChildren creates or updates the objects of the gateway object. It creates an object while the observation is recent, or never.
+// applyChildren creates or updates the children of a gateway object. It creates one only while the observation is
+// recent.
 func (c *Client) applyChildren(ctx context.Context, g *gateway, a rollout.Action, sure time.Time, all []*unstructured.Unstructured) error {
 	all, err := c.assignNumbers(ctx, g, a, all)
 	if err != nil {
@@ -137,7 +140,7 @@ func updateChild(ctx context.Context, client dynamic.ResourceInterface, u *unstr
 	})
 }
 
-// replaceChild replaces an object of the gateway object in the snapshot; nil removes it.
+// replaceChild replaces a child of the gateway object in the snapshot; nil removes it.
 func (g *gateway) replaceChild(was, is *unstructured.Unstructured) {
 	same := func(o *unstructured.Unstructured) bool { return o.GetUID() == was.GetUID() }
 	g.namespaceObjects, g.policies = slices.DeleteFunc(slices.Clone(g.namespaceObjects), same), slices.DeleteFunc(slices.Clone(g.policies), same)
@@ -146,8 +149,8 @@ func (g *gateway) replaceChild(was, is *unstructured.Unstructured) {
 	}
 }
 
-// deleteChildren deletes objects that were created for the gateway object, in the observed state, and returns their numbers after that: no object
-// may take a number that another one still has.
+// deleteChildren deletes children of the gateway object if they have not changed since they were read. It frees their
+// numbers first: no other object can take a number while an object still bears it.
 func (c *Client) deleteChildren(ctx context.Context, g *gateway, a rollout.Action, all []*unstructured.Unstructured) error {
 	if err := c.freeNumbers(ctx, g, a, all); err != nil {
 		return err
@@ -171,7 +174,7 @@ func (c *Client) deleteChildren(ctx context.Context, g *gateway, a rollout.Actio
 	return nil
 }
 
-// children are the objects that the release created for the gateway object.
+// children returns the objects that the release created for the gateway object.
 func (g *gateway) children() []*unstructured.Unstructured {
 	if g.plan == nil {
 		return nil

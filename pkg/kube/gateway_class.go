@@ -12,7 +12,8 @@ import (
 	"sluice.dev/sluice/pkg/traffic"
 )
 
-// This file finds out which Ingress controller serves an object. The capabilities of a script name the controllers that do what it writes.
+// This file finds out which Ingress controller serves an object. The capabilities of a script name the controllers that
+// support its output.
 
 const annotationDefaultClass = "ingressclass.kubernetes.io/is-default-class"
 
@@ -21,14 +22,14 @@ func ingressClasses() apiclient.Kind {
 	return apiclient.Kind{APIVersion: "networking.k8s.io/v1", Name: "IngressClass"}
 }
 
-// readClasses reads the class of each object whose script is for certain Ingress controllers.
+// readClasses reads the IngressClass of each object whose script is for certain Ingress controllers.
 func (o *observation) readClasses(ctx context.Context) error {
 	for _, g := range o.snapshot.gateways {
 		if !o.wanted[partRoutes] || !g.needsClass || g.live == nil {
 			continue
 		}
 		name := traffic.IngressClassOf(g.live)
-		if name == "" && g.ingressScript == nil { // the default class holds for Ingresses
+		if name == "" && g.ingressScript == nil { // only Ingresses have a default class
 			g.surroundings.Class = &script.IngressClass{}
 			continue
 		}
@@ -41,8 +42,8 @@ func (o *observation) readClasses(ctx context.Context) error {
 	return nil
 }
 
-// readClass reads the IngressClass of that name; for the name "" it reads the default class of the cluster. A watch may answer, because the
-// controller of an IngressClass cannot change without a deletion.
+// readClass reads the IngressClass of that name; for the name "" it reads the default class of the cluster. A watch may
+// answer, because no user can change the controller of an IngressClass without deleting it.
 func (o *observation) readClass(ctx context.Context, name string) (*script.IngressClass, error) {
 	class := &script.IngressClass{Name: name}
 	found, err := o.resolveKind(ctx, ingressClasses())

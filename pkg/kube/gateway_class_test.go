@@ -20,8 +20,9 @@ kind: Ingress
 metadata: {name: web}
 spec: {rules: [{host: web.example.com, http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: web, port: {number: 80}}}}]}}]}`
 
-// The class of an Ingress may be the default one of the cluster, or the value of the annotation from before spec.ingressClassName. While another
-// controller serves that class, the executor creates nothing for a release. The test runs alone, because a default class affects all namespaces.
+// The class of an Ingress may be the default class of the cluster, or stand in the annotation that preceded
+// spec.ingressClassName. While another controller serves that class, the release creates nothing. The test runs alone,
+// because a default class affects all namespaces.
 func TestAnIngressWithoutAClassNameIsReleasedByItsControllerOnly(t *testing.T) {
 	for name, c := range map[string]struct {
 		// ingress and class are the metadata of the Ingress and of its class.
@@ -45,7 +46,7 @@ func TestAnIngressWithoutAClassNameIsReleasedByItsControllerOnly(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			w.apply(deployment, service, named(strings.Replace(ingress, "name: web", c.ingress, 1)), // before there is a default class, which the API server would write into it
+			w.apply(deployment, service, named(strings.Replace(ingress, "name: web", c.ingress, 1)), // before a default class exists, which the API server would write into it
 				strings.Replace(canaryRollout, "customNetworkRefs: [{apiVersion: networking.istio.io/v1, kind: VirtualService, name: web}]", "ingress: {name: web}", 1))
 			of("ingress.k8s.aws/alb")
 			w.kubectl("", "wait", "deployment/web", "--for=condition=Available", "--timeout=600s")
@@ -67,7 +68,7 @@ func TestAnIngressWithoutAClassNameIsReleasedByItsControllerOnly(t *testing.T) {
 	}
 }
 
-// held runs the release as an executor does until it is held, and returns what the Rollout says of that.
+// held runs the release as an executor does until it is held, and returns the message of the Rollout.
 func (w *world) held(reason api.Reason) string {
 	w.t.Helper()
 	var said string

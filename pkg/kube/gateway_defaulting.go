@@ -11,23 +11,24 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// specShapes knows the specs that the API server stores without adding or dropping a field, by resource. Defaulting and pruning depend on the fields
-// of an object in a spec, and not on their values. So the API server also stores a spec unchanged if all its objects have the shapes of objects in
-// such specs. If this was wrong once, as with a webhook that reads values, the client never relies on it again for that resource.
+// specShapes knows, by resource, for which specs the API server keeps every field and adds none. Defaulting and pruning
+// depend on the fields of the objects in a spec, and not on their values. So the API server keeps a spec if it kept
+// specs with objects of all the same shapes. A webhook that looks at values can break this rule. After one wrong
+// prediction the executor never relies on the shapes of that resource again.
 type specShapes struct {
 	mu         sync.Mutex
 	kept       map[schema.GroupVersionResource]map[string]bool
 	unreliable map[schema.GroupVersionResource]bool
 }
 
-// maxShapes is from how many shapes of a resource on all of them are forgotten, which costs dry runs.
+// maxShapes is the number of shapes of a resource at which specShapes forgets them all. That costs dry runs.
 const maxShapes = 10_000
 
 func newSpecShapes() *specShapes {
 	return &specShapes{kept: map[schema.GroupVersionResource]map[string]bool{}, unreliable: map[schema.GroupVersionResource]bool{}}
 }
 
-// keepsSpec reports whether the API server is known to keep the object's spec as it is.
+// keepsSpec reports whether the API server is known to keep the object's spec unchanged.
 func (s *specShapes) keepsSpec(of schema.GroupVersionResource, o *unstructured.Unstructured) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -42,7 +43,7 @@ func (s *specShapes) keepsSpec(of schema.GroupVersionResource, o *unstructured.U
 	return true
 }
 
-// learnSpec takes in an object that the API server holds, or would hold, as it is.
+// learnSpec takes in an object that the API server stores, or would store, unchanged.
 func (s *specShapes) learnSpec(of schema.GroupVersionResource, o *unstructured.Unstructured) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -52,7 +53,7 @@ func (s *specShapes) learnSpec(of schema.GroupVersionResource, o *unstructured.U
 	maps.Copy(s.kept[of], shapesOf(o))
 }
 
-// markUnreliable makes every further write of the resource be tried first.
+// markUnreliable makes the executor do a dry run before every further write of the resource.
 func (s *specShapes) markUnreliable(of schema.GroupVersionResource) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,13 +13,14 @@ import (
 	"sluice.dev/sluice/pkg/kube/apiclient"
 )
 
-// This file reads what the gateways of a route support: a controller may take a route with a filter that it cannot carry out, and then refuse
-// every request. A Gateway may also serve no routes of a kind.
+// This file reads which features the gateways of a route support. A controller may accept a route with a filter that it
+// does not support, and then refuse every request. A Gateway may also serve no routes of a kind.
 
 const gatewayAPI = "gateway.networking.k8s.io"
 
-// readFeatures reads, for each route whose script needs to know, which features the classes of all its Gateways support. It also finds out
-// whether these Gateways serve routes of its kind. A parent that is no Gateway, such as a Service of a mesh, may serve the route.
+// readFeatures reads which features all Gateways of a route support, for each route whose script needs to know. It also
+// finds out whether these Gateways serve routes of its kind. A parent that is not a Gateway, such as a Service of a
+// mesh, may serve the route.
 func (o *observation) readFeatures(ctx context.Context) error {
 	for _, g := range o.snapshot.gateways {
 		isRoute := strings.HasPrefix(g.ref.APIVersion, gatewayAPI+"/")
@@ -60,13 +61,13 @@ func unservedBy(gateway types.NamespacedName, class *unstructured.Unstructured, 
 	return fmt.Sprintf("Gateway %s%s serves no %s (its status.listeners list %s); attach the route to a Gateway that does", gateway, of, kind, strings.Join(kinds, ", "))
 }
 
-// parentGateway is a Gateway to which a route is attached: to one of its listeners, or "" for all of them.
+// parentGateway is a Gateway to which a route is attached, and the listener; "" for all listeners.
 type parentGateway struct {
 	name     types.NamespacedName
 	listener string
 }
 
-// parentGateways are the Gateways to which a route is attached.
+// parentGateways returns the Gateways to which a route is attached.
 func parentGateways(route *unstructured.Unstructured, namespace string) (all []parentGateway) {
 	parents, _, _ := unstructured.NestedSlice(route.Object, "spec", "parentRefs")
 	for _, parent := range parents {
@@ -86,7 +87,7 @@ func parentGateways(route *unstructured.Unstructured, namespace string) (all []p
 	return all
 }
 
-// gatewayOf reads a Gateway and its class. Each is nil when it does not exist, or may not be read.
+// gatewayOf reads a Gateway and its class. Each is nil if it does not exist, or if the executor may not read it.
 func (o *observation) gatewayOf(ctx context.Context, name types.NamespacedName) (gateway, class *unstructured.Unstructured, err error) {
 	gateway, err = o.fetchIfReadable(ctx, apiclient.Kind{APIVersion: gatewayAPI + "/v1", Name: "Gateway"}, name)
 	if gateway == nil || err != nil {
@@ -97,8 +98,8 @@ func (o *observation) gatewayOf(ctx context.Context, name types.NamespacedName) 
 	return gateway, class, err
 }
 
-// supportedKinds are the kinds of routes that a listener of a Gateway supports, or any of its listeners for the name "". It is nil when their
-// controller does not tell.
+// supportedKinds returns the kinds of routes that a listener of a Gateway supports, or that any of its listeners
+// supports for the name "". It returns nil if the controller does not say.
 func supportedKinds(gateway *unstructured.Unstructured, listener string) (kinds []string) {
 	if gateway == nil {
 		return nil
@@ -123,7 +124,8 @@ func supportedKinds(gateway *unstructured.Unstructured, listener string) (kinds 
 	return slices.Compact(kinds)
 }
 
-// supportedFeatures is what a GatewayClass says that it supports, sorted; nil when it says nothing, or is nil.
+// supportedFeatures returns the sorted features in the status of a GatewayClass; nil if it lists none, or if the class
+// is nil.
 func supportedFeatures(class *unstructured.Unstructured) []string {
 	if class == nil {
 		return nil
@@ -134,7 +136,7 @@ func supportedFeatures(class *unstructured.Unstructured) []string {
 	}
 	features := []string{}
 	for _, f := range list {
-		name, is := f.(string) // as controllers wrote it before it became an object
+		name, is := f.(string) // older controllers write strings instead of objects
 		if of, ok := f.(map[string]any); ok {
 			name, is, _ = unstructured.NestedString(of, "name")
 		}
@@ -155,7 +157,7 @@ func (o *observation) fetchIfReadable(ctx context.Context, of apiclient.Kind, na
 	return u, err
 }
 
-// fetchDependency reads an object that a route depends on; nil if it does not exist.
+// fetchDependency reads an object that a route depends on; it returns nil if the object does not exist.
 func (o *observation) fetchDependency(ctx context.Context, of apiclient.Kind, name types.NamespacedName) (*unstructured.Unstructured, error) {
 	found, err := o.resolveKind(ctx, of)
 	if apiclient.IsUnservedKind(err) {
@@ -179,8 +181,8 @@ func (o *observation) fetchDependency(ctx context.Context, of apiclient.Kind, na
 	return u, err
 }
 
-// addDependency notes an object that a route depends on as it was found; nil stands for none. When a watch shows another state of it later, the
-// Rollout is looked at again.
+// addDependency notes the state of an object that a route depends on; nil stands for an object that does not exist.
+// When a watch later shows another state of it, the executor reconciles the Rollout again.
 func (s *Snapshot) addDependency(on trackedItem, u *unstructured.Unstructured) {
 	s.setDependency(on, fingerprintOf(u))
 }

@@ -11,8 +11,8 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// A hint about a GatewayClass may come before this process's watch shows the change: the run sees the old class, and the Rollout is looked at
-// again when the watch shows the new one.
+// A hint about a GatewayClass may come before this process's watch shows the change. The run sees the old class, and
+// the executor reconciles the Rollout again when the watch shows the new one.
 func TestARolloutIsLookedAtAgainWhenTheClassOfItsGatewayChanges(t *testing.T) {
 	t.Parallel()
 	classes := watchedKind{GroupVersionResource: schema.GroupVersionResource{Group: gatewayAPI, Version: "v1", Resource: "gatewayclasses"}}

@@ -10,13 +10,13 @@ import (
 )
 
 const (
-	// maxServiceName is how long the name of a Service may be: it is a label of DNS.
+	// maxServiceName is the maximum length of a Service's name, which is a DNS label.
 	maxServiceName = 63
 	// maxDeploymentName leaves room in the 253 characters of a ReplicaSet's name for a hyphen and the hash of the template.
 	maxDeploymentName = 253 - 11
 )
 
-// checkCopies finds out before the release needs them whether the copies that it makes can be made.
+// checkCopies finds out whether the copies that the release will need can be created.
 func (o *observation) checkCopies() {
 	s := o.snapshot
 	invalid := func(err error) {
@@ -44,7 +44,7 @@ func (o *observation) checkCopies() {
 	}
 }
 
-// checkServiceName returns the error in the name of a canary Service.
+// checkServiceName returns an error for a canary Service whose name is too long.
 func checkServiceName(name string) error {
 	if len(name) <= maxServiceName {
 		return nil

@@ -23,29 +23,31 @@ import (
 	"sluice.dev/sluice/pkg/traffic"
 )
 
-// This file allocates numbers to objects of a class, such as the order of Ingresses behind one load balancer: no two objects get the same number,
-// also when several executors allocate at once. A ConfigMap for each class, written with a precondition, records the holder of each number. Numbers
-// that the objects have by themselves count as well.
+// This file assigns numbers to objects of a class, such as the order of Ingresses behind one load balancer. No two
+// objects get the same number, even if executors ask at the same time. A ConfigMap for each class, written with a
+// precondition, has the owner of each number. The numbers that objects already bear count as well.
 
 const (
-	// numbersPrefix is how the ConfigMaps begin, in the namespace of Sluice.
+	// numbersPrefix is the prefix of the names of the ConfigMaps in the namespace of Sluice.
 	numbersPrefix = "sluice-orders-"
-	// unusedNumberTTL is after how long a number is free again whose object is not there: it was given and its object never made.
+	// unusedNumberTTL is how long a number stays taken while its object does not exist. An executor took it and did not
+	// create the object.
 	unusedNumberTTL = 10 * time.Minute
 )
 
-// numberHolder is who has a number.
+// numberHolder is the object that has a number.
 type numberHolder struct {
 	Object string    `json:"object"` // namespace/name
 	Since  time.Time `json:"since"`
 }
 
-// contentionBackoff is for many who want a number at the same time.
+// contentionBackoff returns a backoff for many executors that want a number at the same time.
 func contentionBackoff() wait.Backoff {
 	return wait.Backoff{Steps: 40, Duration: 5 * time.Millisecond, Factor: 1.2, Jitter: 1, Cap: 500 * time.Millisecond}
 }
 
-// assignNumbers gives each object that needs one its number, the last first: those that come before others have smaller ones.
+// assignNumbers gives each object that needs a number one. It begins with the last object, because an object that comes
+// before others has a smaller number.
 func (c *Client) assignNumbers(ctx context.Context, g *gateway, a rollout.Action, all []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	numbered := make([]*unstructured.Unstructured, len(all))
 	for i := len(all) - 1; i >= 0; i-- {
@@ -68,8 +70,8 @@ func (c *Client) assignNumbers(ctx context.Context, g *gateway, a rollout.Action
 	return numbered, nil
 }
 
-// takeNumber takes the greatest free number in a range: the object comes directly before the one that it was created for, and after all that come
-// before that.
+// takeNumber takes the greatest free number in a range. The object then comes directly before the object that it
+// belongs to, and after all objects that precede that one.
 func (c *Client) takeNumber(ctx context.Context, g *gateway, a rollout.Action, u *unstructured.Unstructured, annotation string, within traffic.Range) (int, error) {
 	class := ingressClassOf(u)
 	gvr, _, err := c.childResource(ctx, g, u)
@@ -99,7 +101,7 @@ func (c *Client) takeNumber(ctx context.Context, g *gateway, a rollout.Action, u
 	return number, err
 }
 
-// borneNumbers are the numbers that the objects of a class bear, and which objects of any class there are.
+// borneNumbers returns the numbers that the objects of a class bear, and which objects of any class exist.
 func (c *Client) borneNumbers(ctx context.Context, g *gateway, a rollout.Action, gvr schema.GroupVersionResource, class, annotation string) (borne map[int]bool, there map[string]bool, err error) {
 	list, err := apiclient.WithDeadline(ctx, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
 		return c.objects.Resource(gvr).List(ctx, metav1.ListOptions{})
@@ -123,7 +125,7 @@ func (c *Client) borneNumbers(ctx context.Context, g *gateway, a rollout.Action,
 	return borne, there, nil
 }
 
-// freeNumbers gives the numbers of objects back.
+// freeNumbers frees the numbers of objects.
 func (c *Client) freeNumbers(ctx context.Context, g *gateway, a rollout.Action, all []*unstructured.Unstructured) error {
 	if g.orders == nil {
 		return nil
@@ -141,7 +143,8 @@ func (c *Client) freeNumbers(ctx context.Context, g *gateway, a rollout.Action, 
 	return nil
 }
 
-// changeNumbers changes who has which number of a class, again whenever somebody else was faster. change reports whether it changed anything.
+// changeNumbers changes the holders of the numbers of a class. It retries after each conflict. change reports whether
+// it changed anything.
 func (c *Client) changeNumbers(ctx context.Context, g *gateway, a rollout.Action, class string, create bool, change func(map[int]numberHolder) (bool, error)) error {
 	client := c.core.ConfigMaps(api.Namespace)
 	name := numbersPrefix + class
@@ -186,7 +189,7 @@ func (c *Client) changeNumbers(ctx context.Context, g *gateway, a rollout.Action
 	return apiclient.ActionError(a, apiclient.Access{Verb: "update", Resource: "configmaps", Namespace: api.Namespace, Name: name}, err)
 }
 
-// decodeNumbers reads the holder of each number. It leaves out entries that are not numbers.
+// decodeNumbers reads the holder of each number. It ignores entries that it cannot decode.
 func decodeNumbers(cm *corev1.ConfigMap) map[int]numberHolder {
 	held := map[int]numberHolder{}
 	for key, text := range cm.Data {
@@ -210,7 +213,8 @@ func encodeNumbers(held map[int]numberHolder) (map[string]string, error) {
 	return data, nil
 }
 
-// ingressClassOf is the class of an Ingress, by either way to say it; objects without one have one together.
+// ingressClassOf returns the class of an Ingress, from its spec or from its annotation. Objects without a class share
+// one.
 func ingressClassOf(u *unstructured.Unstructured) string {
 	return cmp.Or(traffic.IngressClassOf(u), "default")
 }

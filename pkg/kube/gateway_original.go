@@ -18,14 +18,15 @@ import (
 	"sluice.dev/sluice/pkg/traffic"
 )
 
-// This file keeps originals that are too large for the annotation of a gateway object. It stores them in ControllerRevisions that the object owns,
-// in its namespace, or in the namespace of Sluice if the object is cluster-scoped. The client creates a ControllerRevision before the object names
-// it, and deletes it while the object still names it. So a later run sees and deletes it after a crash at any point.
+// This file stores originals that are too large for the annotation of a gateway object. It stores each in a
+// ControllerRevision that the object owns, in its namespace, or in the namespace of Sluice for a cluster-scoped object.
+// The executor creates a ControllerRevision before the object names it, and deletes it while the object still does. So
+// after a crash at any point it sees and removes the remaining ones.
 
 const revisions = "controllerrevisions"
 
-// storeGateway records a gateway object, with its original if that is stored apart. It reads the original in parallel with the caller, which must
-// not use g.live until all reads have ended.
+// storeGateway takes in a gateway object, with its original if that is stored apart. It reads a stored original in the
+// background. The caller must not use g.live until all reads have ended.
 func (o *observation) storeGateway(ctx context.Context, g *gateway, live *unstructured.Unstructured) {
 	g.live, g.storedIn = live, ""
 	if live != nil {
@@ -53,10 +54,10 @@ func (g *gateway) revisionAccess(verb, name string) apiclient.Access {
 	return apiclient.Access{Verb: verb, Group: appsv1.GroupName, Resource: revisions, Namespace: cmp.Or(g.access.Namespace, api.Namespace), Name: name}
 }
 
-// storeOriginal makes sure that the original is there under its name, which stands for its content.
+// storeOriginal creates the ControllerRevision of an original, unless it exists. Its name stands for its content.
 func (c *Client) storeOriginal(ctx context.Context, g *gateway, a rollout.Action, stored *traffic.Stored) error {
 	if stored.Name == g.storedIn && traffic.StoredIn(g.live) == "" {
-		return nil // it was read from there
+		return nil // the original was read from there
 	}
 	created := &appsv1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{
@@ -81,7 +82,7 @@ func (c *Client) storeOriginal(ctx context.Context, g *gateway, a rollout.Action
 	return c.checkStored(ctx, g, a, stored)
 }
 
-// checkStored refuses to rely on an object that has the name of an original and is something else.
+// checkStored returns an error if an object has the name of a stored original and other content.
 func (c *Client) checkStored(ctx context.Context, g *gateway, a rollout.Action, stored *traffic.Stored) error {
 	on := g.revisionAccess("get", stored.Name)
 	there, err := apiclient.WithDeadline(ctx, func(ctx context.Context) (*appsv1.ControllerRevision, error) {
@@ -98,7 +99,7 @@ func (c *Client) checkStored(ctx context.Context, g *gateway, a rollout.Action, 
 		"ControllerRevision %s/%s has the name under which the original of %s is stored, and holds something else; delete it", on.Namespace, stored.Name, g.ref))
 }
 
-// restoreStored restores an object whose original is stored apart. The object names it until it is deleted.
+// restoreStored restores an object whose original is stored apart. The object names the original until that is deleted.
 func (c *Client) restoreStored(ctx context.Context, g *gateway, a rollout.Action, restored *unstructured.Unstructured) error {
 	if err := c.writeRoute(ctx, g, a, traffic.ReferToOriginal(restored, g.storedIn)); err != nil {
 		return err
@@ -111,7 +112,7 @@ func (c *Client) restoreStored(ctx context.Context, g *gateway, a rollout.Action
 	return c.writeRoute(ctx, g, a, restored)
 }
 
-// dropOriginals deletes all stored originals of the object, also after an interrupted write.
+// dropOriginals deletes all stored originals of the object, also the original of an interrupted write.
 func (c *Client) dropOriginals(ctx context.Context, g *gateway, a rollout.Action) error {
 	on := g.revisionAccess("list", "")
 	client := c.apps.ControllerRevisions(on.Namespace)

@@ -22,7 +22,7 @@ func largeVirtualService() string {
 	return strings.Replace(virtualService, "hosts: [web.example.com]", "hosts: ["+strings.Join(hosts, ", ")+"]", 1)
 }
 
-// clientThatDies is one of a process that is killed after so many writes.
+// clientThatDies returns the client of a process that is killed after that many writes.
 func clientThatDies(t *testing.T, writes int) *kube.Client {
 	t.Helper()
 	var sent atomic.Int64
@@ -34,7 +34,7 @@ func clientThatDies(t *testing.T, writes int) *kube.Client {
 	})
 }
 
-// An original that is stored apart is deleted once the object has it back, and not before: it is the only copy.
+// The executor deletes a stored original only after it has restored the object, because it is the only copy.
 func TestAStoredOriginalOutlivesARestoreThatIsCutShort(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -59,7 +59,7 @@ func TestAStoredOriginalOutlivesARestoreThatIsCutShort(t *testing.T) {
 		if err := dies.ApplyAction(t.Context(), s, restore); err == nil {
 			t.Errorf("a restore is done in %d writes", writes)
 		}
-		w.act(restore) // by the next process
+		w.act(restore) // as the next process does
 		if w.get("virtualservice/web", "{.spec}") != original {
 			t.Errorf("after a restore that was cut short after %d writes, the next one does not give the original back", writes)
 		}

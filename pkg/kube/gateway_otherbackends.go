@@ -13,10 +13,10 @@ import (
 	"sluice.dev/sluice/pkg/traffic"
 )
 
-// This file looks for what takes the place of a canary's Service where a route leads to something else: its owner makes that, and a route
-// that leads nowhere fails every request.
+// This file looks for the object that stands for a canary's Service where a route leads to another kind of backend. Its
+// owner creates that object, and a route that leads nowhere fails every request.
 
-// readBackends finds, for each route that leads to such an object, whether there is one for the canary.
+// readBackends finds out, for each route that leads to such an object, whether the object for the canary exists.
 func (o *observation) readBackends(ctx context.Context) error {
 	for _, g := range o.snapshot.gateways {
 		if !o.wanted[partRoutes] || g.live == nil {
@@ -56,7 +56,7 @@ func (o *observation) fetchForStep(ctx context.Context, g *gateway, of apiclient
 	return nil, false, o.reportUnreadable(found.GroupVersionResource, on, false, err)
 }
 
-// leadsTo reports whether anything in a spec refers to an object of a kind by one of these names, as the Gateway API does.
+// leadsTo reports whether a spec refers to an object of a kind by one of these names, in the form of the Gateway API.
 func leadsTo(spec any, of script.GroupVersionKind, names ...string) bool {
 	switch v := spec.(type) {
 	case []any:

@@ -20,10 +20,10 @@ import (
 
 // This file reads policies that are attached to a stable Service by its name. A release copies them for the canary Service.
 
-// policyKindsTTL is for how long the client takes for granted which kinds of policies the API server serves.
+// policyKindsTTL is how long the client relies on its list of the served kinds of policies.
 const policyKindsTTL = time.Minute
 
-// policyResources are the resources of policies that the API server served when the client asked last.
+// policyResources are the resources of policies that the API server served at the last request.
 type policyResources struct {
 	asking singleflight.Group
 	known  atomic.Pointer[policyAnswer]
@@ -38,7 +38,7 @@ type policyAnswer struct {
 type policyResource struct {
 	apiclient.Kind
 	apiclient.Resource
-	// copied: a release copies the policies of that kind.
+	// copied is true if a release copies the policies of that kind.
 	copied bool
 }
 
@@ -52,7 +52,8 @@ func (o *observation) policyResources(ctx context.Context) ([]policyResource, er
 	return o.client.policyResources(ctx, fresh, o.source == fromMemory)
 }
 
-// policyResources returns what the client has known for no longer than fresh, or asks. From memory it never asks.
+// policyResources returns the resources that the client knows, if they are no older than fresh. Otherwise it asks, but
+// never from memory.
 func (c *Client) policyResources(ctx context.Context, fresh time.Duration, memory bool) ([]policyResource, error) {
 	switch known := c.policyKinds.known.Load(); {
 	case known != nil && time.Since(known.at) < fresh:
@@ -85,7 +86,7 @@ func (c *Client) servedPolicies(ctx context.Context) (all []policyResource, err 
 	copied := traffic.PolicyKinds()
 	for i, of := range slices.Concat(copied, traffic.UncopiedKinds()) {
 		found, is, err := c.servedIn(ctx, groups.Groups, of)
-		if err != nil && i < len(copied) { // a kind that a release does not copy gives rise to warnings only
+		if err != nil && i < len(copied) { // kinds that a release does not copy only cause warnings
 			return nil, err
 		}
 		if is && found.Namespaced {
@@ -136,7 +137,7 @@ func (o *observation) readPolicies(ctx context.Context) error {
 			continue
 		}
 		all, live, err := o.listObjects(ctx, of.GroupVersionResource, o.namespace)
-		if api.Unserved(err) { // its CustomResourceDefinition was deleted meanwhile
+		if api.Unserved(err) { // the CustomResourceDefinition was deleted in the meantime
 			o.client.kinds.InvalidateKind(of.Kind)
 			o.client.policyKinds.known.Store(nil)
 			continue

@@ -29,14 +29,15 @@ func (o *observation) readNamedObjects(ctx context.Context) error {
 	return nil
 }
 
-// read is an object that was looked for.
+// read is an object that the executor has looked for.
 type read struct {
 	apiclient.Kind
 	types.NamespacedName
 }
 
-// readNamedBy reads the objects that an object names, and the objects that those name in turn. seen are the objects that were read already: each is
-// read once, and objects may name each other. It leaves out objects that an executor created for gateway objects, because no owner wrote them.
+// readNamedBy reads the objects that an object names, and the objects that those name in turn. seen has the objects
+// that it already looked for, because objects may name each other. It leaves out objects that an executor created,
+// which do not express the owner's intent.
 func (o *observation) readNamedBy(ctx context.Context, g *gateway, by *unstructured.Unstructured, seen map[read]bool) error {
 	for _, of := range g.readKinds {
 		of = of.For(g.ref.APIVersion)
@@ -62,8 +63,8 @@ func (o *observation) readNamedBy(ctx context.Context, g *gateway, by *unstructu
 	return nil
 }
 
-// asRead is the part of an object that a script reads: all but status, labels and annotations; and the stable Services that the release itself
-// routes through on it.
+// asRead returns the part of an object that a script reads: everything but status, labels and annotations. It adds the
+// stable Services whose traffic the release routes on the object itself.
 func (o *observation) asRead(u *unstructured.Unstructured) map[string]any {
 	object := script.AboutObject(u.Object)
 	object["spec"] = u.Object["spec"]

@@ -10,7 +10,7 @@ import (
 	"sluice.dev/sluice/pkg/traffic"
 )
 
-// releaseFor is what it is to a gateway object, by all Services for which that is named.
+// releaseFor returns the release for a gateway object, with the terms of all Services that the object routes.
 func (s *Snapshot) releaseFor(g *gateway) traffic.Release {
 	rel := traffic.Release{
 		UID: string(s.rollout.UID), Namespace: s.rollout.Namespace, Name: s.rollout.Name,
@@ -39,7 +39,7 @@ func (s *Snapshot) releaseFor(g *gateway) traffic.Release {
 	return rel
 }
 
-// serviceTerms are the terms of one entry of the routing, with the facts that the script of the object asks for.
+// serviceTerms returns the terms of one entry of the routing, with the facts that the script of the object asks for.
 func (s *Snapshot) serviceTerms(g *gateway, entry int) traffic.Terms {
 	routing := s.spec.Routing[entry]
 	terms := traffic.Terms{Rules: routing.AllowedRules(g.ref), Tag: routing.Tag}

@@ -13,7 +13,8 @@ import (
 	"sluice.dev/sluice/pkg/traffic"
 )
 
-// findScripts finds the script of each gateway object's kind. A broken script refuses every step with its error; a missing script is a problem.
+// findScripts finds the script of each gateway object's kind. A broken script refuses every step and says why. A
+// missing script is a problem.
 func (o *observation) findScripts() {
 	s := o.snapshot
 	s.unroutable = nil
@@ -32,7 +33,7 @@ func (o *observation) findScripts() {
 			g.renderScript, g.scriptHash = func(script.Input) (script.Output, error) { return script.Output{}, err }, err.Error()
 			continue
 		}
-		// The run is bounded by the script's own limits. It must come out the same every time, so no caller's context ends it.
+		// The script's own limits bound the run. Every run must have the same result, so no caller's context ends it.
 		g.renderScript, g.scriptHash = traffic.LuaScript(context.Background(), source), source.Hash
 		g.scriptStatus = &api.ScriptStatus{Object: g.ref.Kind + "/" + g.ref.Name, Source: source.Origin, Key: source.Key, Hash: source.Hash}
 		g.ingressScript, g.childKinds, g.orders, g.backendKinds, g.readKinds, g.needsClass, g.stickyEffect = nil, nil, nil, nil, nil, false, ""
@@ -53,8 +54,8 @@ func (o *observation) findScripts() {
 	}
 }
 
-// referencedFirst is the order in which a step is applied: objects that define backends before those that refer to them, else as they were given.
-// Restoring goes the other way, so that no rule ever refers to a backend that is gone.
+// referencedFirst is the order of the objects in a step. Objects that define backends come before those that refer to
+// them; otherwise the given order holds. A restore uses the reverse order, so no rule ever refers to a deleted backend.
 func referencedFirst(a, b *gateway) int {
 	switch {
 	case a.referenced == b.referenced:

@@ -12,8 +12,8 @@ import (
 	"sluice.dev/sluice/pkg/traffic"
 )
 
-// stickySessionProblem is the problem that a gateway keeps users with one pod, and a step with a share sends these users to both versions; nil
-// without such a gateway.
+// stickySessionProblem returns a problem if a gateway keeps each user with one pod and a step with a share sends these
+// users to both versions; otherwise nil.
 func (s *Snapshot) stickySessionProblem() *rollout.Problem {
 	shares := func(step rollout.Step) bool { return step.Weight != nil && *step.Weight > 0 && *step.Weight < 100 }
 	if !slices.ContainsFunc(s.spec.Steps, shares) {

@@ -127,8 +127,8 @@ func TestAProblemOfAWriteNamesItsRoute(t *testing.T) {
 	}
 }
 
-// The objects that a script may create are part of the input of a rendering, and so are the features of the object's Gateway, also for a script that
-// creates objects.
+// The objects that may be children of a gateway object are an input of a rendering. The features of its Gateway are an
+// input too, also for a script that creates objects.
 func TestALookKnowsWhatStandsBesideTheObjectAndWhatItsGatewaySupports(t *testing.T) {
 	t.Parallel()
 	var asked []script.Input
@@ -175,7 +175,7 @@ func TestALookKnowsWhatStandsBesideTheObjectAndWhatItsGatewaySupports(t *testing
 	}
 }
 
-// The message about a forbidden kind of created objects lists all rights that the executor needs.
+// A user who must grant a kind whose objects the executor creates gets all rights in one message.
 func TestWhatMayNotBeMadeIsToldWithAllThatMakingTakes(t *testing.T) {
 	t.Parallel()
 	err := apierrors.NewForbidden(schema.GroupResource{Group: "example.com", Resource: "lanes"}, "web",

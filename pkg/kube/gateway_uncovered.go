@@ -15,12 +15,12 @@ import (
 	"sluice.dev/sluice/pkg/traffic"
 )
 
-// This file finds policies that cover the stable version and not the canary, and that a release does not copy.
+// This file finds policies that cover the stable version but not the canary, and that a release does not copy.
 
-// uncopiedTTL is for how long the client keeps a list of such policies.
+// uncopiedTTL is how long the client keeps a list of such policies.
 const uncopiedTTL = time.Minute
 
-// policiesKey is a list of policies of a namespace.
+// policiesKey names a list of policies of a namespace.
 type policiesKey struct {
 	schema.GroupVersionResource
 	namespace string
@@ -85,7 +85,7 @@ func (o *observation) readPoliciesOf(ctx context.Context, of policyResource) (al
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
-	case apiclient.IsNotFound(err): // its CustomResourceDefinition was deleted meanwhile
+	case apiclient.IsNotFound(err): // the CustomResourceDefinition was deleted in the meantime
 		o.client.kinds.InvalidateKind(of.Kind)
 	case err != nil && !apiclient.IsForbidden(err):
 		fresh = needErrorTTL
@@ -99,7 +99,7 @@ func (o *observation) readPoliciesOf(ctx context.Context, of policyResource) (al
 	return all, nil
 }
 
-// templateLabels are the labels of the workload's pod template.
+// templateLabels returns the labels of the workload's pod template.
 func (s *Snapshot) templateLabels() map[string]string {
 	if s.deployment != nil {
 		return s.deployment.Spec.Template.Labels

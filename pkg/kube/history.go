@@ -29,10 +29,10 @@ var (
 	errForeignHistory  = errors.New("an object that Sluice did not make has the name of a record")
 )
 
-// IsHistoryNotFound reports whether there is no such record, or cannot be one because the namespace is going away.
+// IsHistoryNotFound reports whether the record does not exist, or cannot exist because the namespace is being deleted.
 func IsHistoryNotFound(err error) bool { return errors.Is(err, errHistoryNotFound) }
 
-// IsHistoryAlreadyExists reports whether a record could not be made because an object of its name exists.
+// IsHistoryAlreadyExists reports whether an object with the name of the record exists.
 func IsHistoryAlreadyExists(err error) bool { return apierrors.IsAlreadyExists(err) }
 
 // historyRequest addresses the records of a namespace, or one of them.
@@ -44,8 +44,8 @@ func historyRequest(r *rest.Request, namespace, name string) *rest.Request {
 	return r.AbsPath(path...).Param("fieldManager", api.FieldManager)
 }
 
-// GetHistory reads the record of a Rollout's release; [IsHistoryNotFound] if it does not exist. It deletes the record of another Rollout of that
-// name.
+// GetHistory reads the record of a Rollout's release; [IsHistoryNotFound] recognizes the error if it does not exist.
+// GetHistory deletes the record of an earlier Rollout of the same name.
 func (c *Client) GetHistory(ctx context.Context, of HistoryObjects, epoch int64) (*api.RolloutHistory, error) {
 	on := of.accessTo("get", epoch)
 	h, err := apiclient.WithDeadline(ctx, func(ctx context.Context) (*api.RolloutHistory, error) {
@@ -68,8 +68,8 @@ func (c *Client) GetHistory(ctx context.Context, of HistoryObjects, epoch int64)
 	return nil, fmt.Errorf("read %s %s/%s: %w", on.Resource, on.Namespace, on.Name, errHistoryNotFound)
 }
 
-// CreateHistory creates the record of a Rollout's release, with the objects of the release in it. For an existing record it returns an error for
-// [IsHistoryAlreadyExists].
+// CreateHistory creates the record of a Rollout's release, with the specs of its objects. If the record exists already,
+// [IsHistoryAlreadyExists] recognizes the error.
 func (c *Client) CreateHistory(ctx context.Context, of HistoryObjects, status api.RolloutHistoryStatus) (*api.RolloutHistory, error) {
 	on := of.accessTo("create", status.Epoch)
 	body, err := json.Marshal(of.buildRecord(status)) // the client encodes everything as v1beta1
@@ -83,7 +83,7 @@ func (c *Client) CreateHistory(ctx context.Context, of HistoryObjects, status ap
 	return created, historyError(on, err)
 }
 
-// UpdateHistory writes how a release went into its record, if that is as it was seen.
+// UpdateHistory writes the result of a release into its record, if the record has not changed since it was read.
 func (c *Client) UpdateHistory(ctx context.Context, seen *api.RolloutHistory, status api.RolloutHistoryStatus) (*api.RolloutHistory, error) {
 	on := apiclient.Access{Verb: "patch", Group: api.Group, Resource: historyResource, Namespace: seen.Namespace, Name: seen.Name}
 	body, err := json.Marshal(map[string]any{
@@ -120,7 +120,7 @@ func (c *Client) PruneHistory(ctx context.Context, of HistoryObjects, keep int) 
 	return kept, nil
 }
 
-// epochOf is the release that a record is named after.
+// epochOf returns the number of the release from the name of its record.
 func epochOf(name string) int64 {
 	n, err := strconv.ParseInt(name[strings.LastIndexByte(name, '-')+1:], 10, 64)
 	if err != nil {
@@ -137,7 +137,7 @@ func (c *Client) deleteHistory(ctx context.Context, h metav1.Object) error {
 			metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
 	})
 	if err = historyError(on, err); errors.Is(err, errHistoryNotFound) || apiclient.IsConflict(err) {
-		return nil // it is gone, or another one by now
+		return nil // it was deleted, or another record has its name
 	}
 	return err
 }
@@ -169,7 +169,7 @@ func (i HistoryObjects) accessTo(verb string, epoch int64) apiclient.Access {
 	return on
 }
 
-// buildRecord makes the object. Names and ids that are no values of a label stand in its spec alone.
+// buildRecord returns the record. Names and ids that are not valid label values are only in its spec.
 func (i HistoryObjects) buildRecord(status api.RolloutHistoryStatus) *api.RolloutHistory {
 	spec, leftOut := i.buildSpec()
 	spec.Rollout.RolloutID = cmp.Or(i.releaseID(status.Epoch), status.CanaryRevision)

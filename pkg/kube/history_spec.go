@@ -16,16 +16,16 @@ import (
 	"sluice.dev/sluice/pkg/workload"
 )
 
-// maxHistorySpecs is what a record holds of specs, in bytes. An object of etcd may have 1.5 MiB.
+// maxHistorySpecs is the maximum size of the specs in a record, in bytes. An object in etcd may have 1.5 MiB.
 const maxHistorySpecs = 256 << 10
 
-// HistoryObjects are the objects of a release as a snapshot shows them. It stays as it is when the snapshot goes on, and any of them but
-// the Rollout may be missing.
+// HistoryObjects are the objects of a release from a snapshot. They do not change with the snapshot, and any of them
+// but the Rollout may be missing.
 type HistoryObjects struct {
 	rollout    *api.Rollout
 	workload   rollout.Ref
 	deployment *appsv1.Deployment
-	object     workload.Object // instead of that, when it is no Deployment
+	object     workload.Object // set instead of deployment for other kinds
 	service    *corev1.Service
 	gateways   []gatewaySpec
 }
@@ -35,7 +35,7 @@ type gatewaySpec struct {
 	live *unstructured.Unstructured
 }
 
-// HistoryObjects are the objects that a snapshot shows now.
+// HistoryObjects returns the current objects of the snapshot.
 func (s *Snapshot) HistoryObjects() HistoryObjects {
 	i := HistoryObjects{rollout: s.rollout, workload: s.spec.Workload, deployment: s.deployment}
 	if len(s.backends) > 0 {
@@ -50,8 +50,8 @@ func (s *Snapshot) HistoryObjects() HistoryObjects {
 	return i
 }
 
-// releaseID is what the owner of the workload called a release, or what a rollback in batches is called, "" for nothing or when it is another release
-// that is under way.
+// releaseID returns the id that the owner of the workload gave a release, or the id of a rollback in batches. It
+// returns "" for a release without an id, and for a release that is not under way.
 func (i HistoryObjects) releaseID(epoch int64) string {
 	switch m := i.rollout.Status.Sluice; {
 	case m == nil || m.Epoch != epoch:
@@ -63,8 +63,8 @@ func (i HistoryObjects) releaseID(epoch int64) string {
 	}
 }
 
-// buildSpec holds the specs as their owners wrote them: without the fields that hold the workload, narrow the Service and route to the canary. It
-// leaves out specs that are too large, the largest first; the sentence says so.
+// buildSpec returns the specs as their owners wrote them. It removes the changes that hold the workload, narrow the
+// Service and route to the canary. It leaves out the largest specs if all are too large together; leftOut says so.
 func (i HistoryObjects) buildSpec() (spec api.RolloutHistorySpec, leftOut string) {
 	spec.Rollout.ObjectRecord = api.ObjectRecord{Name: i.rollout.Name, Data: rawExtension(i.rollout.Spec)}
 	spec.Workload = api.KindRecord{APIVersion: i.workload.APIVersion, Kind: i.workload.Kind, ObjectRecord: api.ObjectRecord{Name: i.workload.Name}}
@@ -90,7 +90,7 @@ func (i HistoryObjects) buildSpec() (spec api.RolloutHistorySpec, leftOut string
 			spec.TrafficRouting.HTTPRoute = &record
 			all = append(all, recordedSpec{g.ref, &record.Data})
 		default:
-			// Its place never moves: there is room for all of them.
+			// The capacity is enough for all, so the slice never moves.
 			custom := append(spec.TrafficRouting.CustomNetworkRefs, api.KindRecord{APIVersion: g.ref.APIVersion, Kind: g.ref.Kind, ObjectRecord: record})
 			spec.TrafficRouting.CustomNetworkRefs = custom
 			all = append(all, recordedSpec{g.ref, &custom[len(custom)-1].Data})
@@ -105,7 +105,7 @@ type recordedSpec struct {
 	data *runtime.RawExtension
 }
 
-// dropLargeSpecs leaves out specs, the largest first, until the rest is small enough.
+// dropLargeSpecs removes specs, the largest first, until the rest is small enough.
 func dropLargeSpecs(all []recordedSpec) (leftOut string) {
 	for {
 		total, largest := 0, all[0]
@@ -124,7 +124,7 @@ func dropLargeSpecs(all []recordedSpec) (leftOut string) {
 	}
 }
 
-// originalSpec is what the owner wrote, as the first release on the object has kept it.
+// originalSpec returns the owner's spec, which the first release on the object stored.
 func (g gatewaySpec) originalSpec() runtime.RawExtension {
 	if g.live == nil {
 		return runtime.RawExtension{}
@@ -138,7 +138,7 @@ func (g gatewaySpec) originalSpec() runtime.RawExtension {
 	return rawExtension(g.live.Object["spec"])
 }
 
-// patchedSpec is the spec of an object with a merge patch applied.
+// patchedSpec returns the spec of an object with a merge patch applied.
 func patchedSpec(object any, patch map[string]any) runtime.RawExtension {
 	text, err := json.Marshal(object)
 	if err != nil {

@@ -49,7 +49,7 @@ func TestARecordHoldsWhatTheOwnersWrote(t *testing.T) {
 	}
 }
 
-// OpenKruise Rollouts dies here.
+// OpenKruise Rollouts panics here.
 func TestAReleaseWithoutTrafficOrWorkloadIsRecorded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -124,7 +124,7 @@ func TestARecordIsWrittenOnlyAsItWasSeen(t *testing.T) {
 	}
 }
 
-// A Rollout that was created again counts its releases from 1, and finds the records of the earlier one.
+// A Rollout that was created again counts its releases from one, and finds the records of the earlier Rollout.
 func TestARecordOfAFormerRolloutMakesPlace(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

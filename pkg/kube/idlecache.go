@@ -9,8 +9,8 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// idleCache remember workloads at rest as they were seen, so that a further look at one that has not changed since reads nothing of
-// what hangs on it.
+// idleCache remembers workloads without a release under way as they were observed. A further observation of an
+// unchanged workload then reads none of its ReplicaSets or pods.
 type idleCache struct {
 	mu sync.Mutex
 	at map[types.UID]idleWorkload
@@ -22,10 +22,10 @@ type idleWorkload struct {
 	seen        rollout.Workload
 }
 
-// maxIdleWorkloads is from how many of them on all are forgotten, which costs two reads each.
+// maxIdleWorkloads is the number of workloads at which the cache forgets them all. That costs two reads for each.
 const maxIdleWorkloads = 1 << 15
 
-// getWorkload is nil when it is not known how the workload looks.
+// getWorkload returns nil if the cache does not know the state of the workload.
 func (r *idleCache) getWorkload(w metav1.Object, by string) *rollout.Workload {
 	r.mu.Lock()
 	defer r.mu.Unlock()

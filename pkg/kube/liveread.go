@@ -9,17 +9,18 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// liveReadInterval is how long an executor observes a release through watches alone. A watch that has dropped a change never shows it, even after it
-// begins again, and the release would wait for ever; so the next resync reads from the API server.
+// liveReadInterval is how long an executor observes a release through watches alone. A watch that has missed a change
+// never shows it, even after a restart, and the release would wait for ever. So the next resync reads from the API
+// server.
 const liveReadInterval = 30 * time.Second
 
-// liveReads remember when each release under way was last looked at live.
+// liveReads remembers the last live observation of each release that is under way.
 type liveReads struct {
 	mu       sync.Mutex
 	lastRead map[types.NamespacedName]time.Time
 }
 
-// isDue reports whether it is time to look live.
+// isDue reports whether the next observation must be live.
 func (d *liveReads) isDue(name types.NamespacedName, releasing bool, now time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -38,7 +39,7 @@ func (d *liveReads) isDue(name types.NamespacedName, releasing bool, now time.Ti
 	return known
 }
 
-// isReleasing reports whether a release is under way, as far as the watches have shown.
+// isReleasing reports whether the watches show a release under way.
 func (c *Client) isReleasing(name types.NamespacedName) bool {
 	r, known := c.informers.rollouts.GetObject(name)
 	return known && r != nil && r.Status.Sluice != nil && rollout.State(r.Status.Sluice.State).Releasing()

@@ -14,7 +14,7 @@ import (
 	"sluice.dev/sluice/pkg/workload"
 )
 
-// This file is about objects that pods of the stable version need, and pods of the new version do not. A tool that deploys the new version may delete
+// This file is about objects that stable pods need and new pods do not. A tool that deploys the new version may delete
 // such an object while stable pods still serve. A stable pod that restarts then does not start.
 
 const (
@@ -33,13 +33,14 @@ type needKey struct {
 type needState int
 
 const (
-	// needUnknown: the API server answered with an error.
+	// needUnknown means that the API server answered with an error.
 	needUnknown needState = iota
-	// needForbidden: the executor has no right to read the object. It has one for a Secret only if a Role of the namespace gives it.
+	// needForbidden means that the executor may not read the object. For a Secret it may only if a Role of the
+	// namespace allows it.
 	needForbidden
 	needGone
 	needThere
-	// needPrunable: a tool manages the object and may delete it.
+	// needPrunable means that a tool manages the object and may delete it.
 	needPrunable
 )
 
@@ -48,7 +49,7 @@ type needResult struct {
 	pruner workload.Pruner
 }
 
-// stableNeeds returns what stable pods need, and pods of the template under way do not.
+// stableNeeds returns the objects that stable pods need and that pods of the new template do not need.
 func (s *Snapshot) stableNeeds() []workload.RequiredObject {
 	if !s.releaseState().Releasing() {
 		return nil
@@ -64,7 +65,7 @@ func (s *Snapshot) stableNeeds() []workload.RequiredObject {
 	return workload.RequiredByOlder(set.Spec.Template, s.deployment.Spec.Template)
 }
 
-// readNeeds reads the metadata of what stable pods need, if the client has not read it lately.
+// readNeeds reads the metadata of the objects that stable pods need, if the client has not read it lately.
 func (o *observation) readNeeds(ctx context.Context) error {
 	if o.wanted != allParts() {
 		return nil
@@ -112,7 +113,8 @@ func (o *observation) readNeed(ctx context.Context, need workload.RequiredObject
 	return is, nil
 }
 
-// needsProblem returns the problem that needs of stable pods are gone, else that a tool may delete them, else nil.
+// needsProblem returns the problem that objects which stable pods need are gone. If none is gone, it returns the
+// problem that a tool may delete them, or nil.
 func needsProblem(namespace string, needs []workload.RequiredObject, seen map[workload.RequiredObject]needResult) *rollout.Problem {
 	var gone, told []string
 	for _, need := range needs {

@@ -26,9 +26,10 @@ import (
 	"sluice.dev/sluice/pkg/script"
 )
 
-// Observe reads everything that the next step of a Rollout depends on, as far as possible from the watches of [Client.Start]. They may be late, so
-// [Client.ConfirmDecision] must follow before an action. Problems that a person must fix are in the snapshot. An error is for [apiclient.IsGone], or
-// passes by itself and calls for another try.
+// Observe reads everything that the next step of a Rollout depends on. It uses the watches of [Client.Start] as far as
+// possible. They may be late, so [Client.ConfirmDecision] comes before any action. A problem that a person must solve
+// is in the snapshot. [apiclient.IsGone] recognizes the error for a deleted Rollout; every other error passes by
+// itself, and the caller retries.
 func (c *Client) Observe(ctx context.Context, key types.NamespacedName) (*Snapshot, error) {
 	c.changes.putVersions(key, nil)
 	if c.liveReads.isDue(key, c.isReleasing(key), time.Now()) {
@@ -37,12 +38,12 @@ func (c *Client) Observe(ctx context.Context, key types.NamespacedName) (*Snapsh
 	return c.observeFrom(ctx, key, fromWatch)
 }
 
-// ObserveLive is Observe with all reads from the API server: for an answer that must not be a moment old.
+// ObserveLive is Observe with every read from the API server. It is for answers that must be up to date.
 func (c *Client) ObserveLive(ctx context.Context, key types.NamespacedName) (*Snapshot, error) {
 	return c.observeFrom(ctx, key, fromServer)
 }
 
-// ObserveLiveInto makes a snapshot what [Client.ObserveLive] sees.
+// ObserveLiveInto replaces a snapshot with the result of [Client.ObserveLive].
 func (c *Client) ObserveLiveInto(ctx context.Context, s *Snapshot) error {
 	again, err := c.ObserveLive(ctx, s.rolloutKey())
 	if err != nil {
@@ -52,9 +53,10 @@ func (c *Client) ObserveLiveInto(ctx context.Context, s *Snapshot) error {
 	return nil
 }
 
-// ObserveCached sees a Rollout without asking the API server; ok is false when that is not possible. Labels of pods it does not see.
+// ObserveCached observes a Rollout without a call to the API server; ok is false if that is not possible. It does not
+// observe the labels of pods.
 func (c *Client) ObserveCached(key types.NamespacedName) (s *Snapshot, ok bool) {
-	s, err := c.observeFrom(context.Background(), key, fromMemory) // nothing in it waits
+	s, err := c.observeFrom(context.Background(), key, fromMemory) // no read in it waits
 	return s, err == nil
 }
 
@@ -79,7 +81,8 @@ func (c *Client) observeFrom(ctx context.Context, key types.NamespacedName, from
 	return s, nil
 }
 
-// observation is one look at a Rollout: reads that run side by side, each with a field of the snapshot that is its own.
+// observation is one observation of a Rollout. Its reads run in parallel, and each writes its own field of the
+// snapshot.
 type observation struct {
 	client    *Client
 	snapshot  *Snapshot
@@ -89,10 +92,10 @@ type observation struct {
 	reads     *errgroup.Group
 	scripts   script.ConfigMap
 
-	// dependentsRead counts what hangs on a workload that is no Deployment, as far as it has been read.
+	// dependentsRead counts the reads of the revisions and pods of a workload that is not a Deployment.
 	dependentsRead atomic.Int32
 
-	mu sync.Mutex // guards snapshot.problems and the parts marked as live
+	mu sync.Mutex // guards snapshot.problems and the live parts
 }
 
 func (o *observation) readAll(ctx context.Context) error {
@@ -110,7 +113,8 @@ func (o *observation) readAll(ctx context.Context) error {
 	return nil
 }
 
-// readParts reads the wanted parts: first objects with a known name, then their dependents, then the dependents of ReplicaSets.
+// readParts reads the wanted parts. It reads objects with known names first, then their dependents, then the dependents
+// of ReplicaSets.
 func (o *observation) readParts(ctx context.Context) error {
 	for _, some := range []func(context.Context){o.readByName, o.readDependents, o.readReplacedPods} {
 		group, bounded := errgroup.WithContext(ctx)
@@ -157,7 +161,7 @@ func (o *observation) policyProblem(ctx context.Context) *rollout.Problem {
 	return of.FindProblem(ctx)
 }
 
-// readDependents reads the ReplicaSets, or what stands for them, the pods and the other Rollout that claims the workload.
+// readDependents reads the ReplicaSets or the revisions, the pods, and the other Rollout that claims the workload.
 func (o *observation) readDependents(ctx context.Context) {
 	s := o.snapshot
 	if o.wanted[partReplicaSets] {
@@ -185,7 +189,7 @@ func (o *observation) readDependents(ctx context.Context) {
 	}
 }
 
-// readReplacedPods reads the pods that the workload has replaced itself.
+// readReplacedPods reads the pods that the workload itself has replaced.
 func (o *observation) readReplacedPods(ctx context.Context) {
 	if o.wanted[partReplicaSets] && o.snapshot.object.isPresent() {
 		o.storeDependents()
@@ -195,7 +199,7 @@ func (o *observation) readReplacedPods(ctx context.Context) {
 	}
 }
 
-// readsPods reports whether anybody asks for the labels of pods.
+// readsPods reports whether the labels of pods matter now.
 func (o *observation) readsPods() bool {
 	return o.source != fromMemory && o.snapshot.releaseState().InStep()
 }
@@ -205,12 +209,13 @@ func groupOf(ref rollout.Ref) string {
 	return group
 }
 
-// sameObject reports whether two references name one object, in any version.
+// sameObject reports whether two references name one object, regardless of the version.
 func sameObject(a, b rollout.Ref) bool {
 	return groupOf(a) == groupOf(b) && a.Kind == b.Kind && a.Name == b.Name
 }
 
-// startRead runs one read in parallel with the others. A missing permission is a problem, each other failure an error.
+// startRead starts one read in parallel with the others. A missing permission becomes a problem; every other failure is
+// an error.
 func (o *observation) startRead(ctx context.Context, on apiclient.Access, call func(context.Context) error) {
 	o.reads.Go(func() error {
 		ctx, cancel := context.WithTimeout(ctx, apiclient.CallDeadline)
@@ -262,7 +267,7 @@ func (o *observation) readDeployment(ctx context.Context, p part, name string, i
 	})
 }
 
-// readReplicaSets reads the ReplicaSets of the workload and of its canary, whose labels it selects as well.
+// readReplicaSets reads the ReplicaSets of the workload and of its canary. The selector of the workload matches both.
 func (o *observation) readReplicaSets(ctx context.Context) {
 	s, c := o.snapshot, o.client
 	selector := labels.Set{api.LabelRolloutUID: string(s.rollout.UID)}.String()
@@ -298,7 +303,8 @@ func (o *observation) keyOf(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: o.namespace, Name: name}
 }
 
-// needsLiveRead reports whether a part is read live that a watch has shown; live tells one that the API server has shown.
+// needsLiveRead reports whether the executor must read a part live. live says that the API server has answered the part
+// already.
 func (o *observation) needsLiveRead(live bool) bool {
 	return o.source == fromServer && o.wanted != allParts() && !live
 }
@@ -314,7 +320,7 @@ func (o *observation) markLiveIn(live *partSet, p part) func() {
 	}
 }
 
-// readOtherRollout finds out whether another Rollout whose name is on the workload still has a right to it.
+// readOtherRollout finds out whether another Rollout whose name is on the workload still refers to it.
 func (o *observation) readOtherRollout(ctx context.Context, name string) error {
 	r, err := nilIfNotFound(o.client.getRollout(ctx, types.NamespacedName{Namespace: o.namespace, Name: name}))
 	if err != nil || r == nil || r.DeletionTimestamp != nil {
@@ -354,7 +360,7 @@ func (o *observation) readRouting(ctx context.Context) {
 // readRoutes reads the gateway objects, and the users' scripts that may render them.
 func (o *observation) readRoutes(ctx context.Context) {
 	s, c := o.snapshot, o.client
-	if len(s.gateways) > 0 { // only how they are now, in their order
+	if len(s.gateways) > 0 { // read their current state in the same order
 		for _, g := range s.gateways {
 			o.readGateway(ctx, g)
 		}
@@ -390,7 +396,8 @@ func (o *observation) readService(ctx context.Context, b *backend, p part, name 
 	})
 }
 
-// readStableEndpoints reads the EndpointSlices of the stable Services. A look at the whole Rollout leaves them out while no release is under way or due.
+// readStableEndpoints reads the EndpointSlices of the stable Services. An observation of the whole Rollout leaves them
+// out while no release is under way or due.
 func (o *observation) readStableEndpoints(ctx context.Context, workload metav1.Object) {
 	due := o.snapshot.releasingOrHeld(workload) || o.wanted != allParts()
 	for _, b := range o.snapshot.backends {
@@ -436,8 +443,9 @@ func (o *observation) readEndpoints(ctx context.Context, b *backend, p part, ser
 	})
 }
 
-// confirmEndpoints reads the slices that a watch has shown one by one: the API server answers a list only once its own cache has come
-// as far as its store, which takes up to 100 ms. Endpoints in slices that are not known yet are missing, which raises nothing.
+// confirmEndpoints reads the known slices one by one. The API server answers a list only once its own cache has caught
+// up with its store, which takes up to 100 ms. Endpoints in slices that are not known yet are missing, and that raises
+// no share.
 func (o *observation) confirmEndpoints(ctx context.Context, known *endpointSlices) error {
 	var found []*discoveryv1.EndpointSlice
 	var since string
@@ -462,7 +470,7 @@ func (o *observation) readScripts(ctx context.Context, on apiclient.Access, name
 	cm, err := fetchObject(ctx, o, objectQuery[*corev1.ConfigMap]{overlay: o.client.informers.scripts, name: name, onAnswer: func() {}, call: func(ctx context.Context) (*corev1.ConfigMap, error) {
 		return o.client.core.ConfigMaps(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{})
 	}})
-	if apiclient.IsForbidden(err) { // it is in doubt how any gateway object is rendered, and nothing else
+	if apiclient.IsForbidden(err) { // only the rendering of the gateway objects is unknown
 		for _, g := range o.snapshot.gateways {
 			p := apiclient.ForbiddenProblem(on, err)
 			p.Route = g.ref
@@ -477,7 +485,7 @@ func (o *observation) readScripts(ctx context.Context, on apiclient.Access, name
 	return err
 }
 
-// asSentence makes an error the beginning of what users read.
+// asSentence capitalizes the text of an error, for a message to users.
 func asSentence(err error) string {
 	text := err.Error()
 	if text == "" {

@@ -19,13 +19,13 @@ import (
 	"sluice.dev/sluice/pkg/traffic"
 )
 
-// This file is about the entries that a Rollout or a TrafficRouting, removed by force, has left on cluster-scoped gateway objects. While its own
-// namespace exists, a user can create it again, and it restores all of them in order. When the namespace is gone as well, no user can create it, and
-// its backends are gone: then the executor removes the entries.
+// This file is about entries on cluster-scoped gateway objects that a forcibly removed Rollout or TrafficRouting has
+// left. While the namespace exists, its owner can create the Rollout again, which restores the objects in order. When
+// the namespace is deleted as well, the backends are gone and no Rollout can. Then the executor removes the entries.
 
-// CleanUpOrphanedRoutes removes the entries of a deleted Rollout, or of an object of the given kind, from the cluster-scoped gateway objects that
-// list it, if neither it nor its namespace exists any more. It returns the number of changed objects. An Event on the object reports a problem that
-// a person must fix first.
+// CleanUpOrphanedRoutes restores the cluster-scoped gateway objects that list a deleted Rollout, or with a kind a
+// deleted object of that kind. It does so only if its namespace no longer exists either. It returns the number of
+// restored objects. If a person must first correct something, an Event on the object says so.
 func (c *Client) CleanUpOrphanedRoutes(ctx context.Context, kind string, gone types.NamespacedName) (taken int, err error) {
 	s := &RoutingSnapshot{routing: &api.TrafficRouting{ObjectMeta: metav1.ObjectMeta{Namespace: gone.Namespace, Name: gone.Name}}}
 	if s.formerRoutes, err = c.listOrphanedRoutes(ctx, kind, gone); err != nil || len(s.formerRoutes) == 0 {
@@ -34,12 +34,12 @@ func (c *Client) CleanUpOrphanedRoutes(ctx context.Context, kind string, gone ty
 	if err := c.readRoutedObjects(ctx, s); err != nil {
 		return 0, fmt.Errorf("look at what lists %s: %w", gone, err)
 	}
-	// An object that has been created again inherits the entry. If it comes later and writes, this write meets a conflict.
+	// A Rollout that exists again takes over the entry. If it is created later and writes, this write meets a conflict.
 	if back, err := c.isRecreated(ctx, kind, gone); back || err != nil {
 		return 0, err
 	}
 	for _, p := range s.problems {
-		if p.Reason != rollout.ReasonRouteNotAllowed { // other releases on the object could not be rendered
+		if p.Reason != rollout.ReasonRouteNotAllowed { // the executor could not render the other releases on the object
 			c.recordOrphanEvent(kind, gone, s.formerRoutes[0].gateway, p.Message)
 			return 0, nil
 		}
@@ -61,7 +61,7 @@ func (c *Client) CleanUpOrphanedRoutes(ctx context.Context, kind string, gone ty
 	return taken, err
 }
 
-// NamespaceActive reports whether something that is gone may be created again in a namespace.
+// NamespaceActive reports whether a deleted object may be created again in a namespace.
 func (c *Client) NamespaceActive(ctx context.Context, name string) (bool, error) {
 	ns, err := apiclient.WithDeadline(ctx, func(ctx context.Context) (*corev1.Namespace, error) {
 		return nilIfNotFound(c.core.Namespaces().Get(ctx, name, metav1.GetOptions{}))
@@ -72,7 +72,7 @@ func (c *Client) NamespaceActive(ctx context.Context, name string) (bool, error)
 	return ns != nil && ns.DeletionTimestamp == nil, nil
 }
 
-// isRecreated reports whether the deleted object, or its namespace, exists after all.
+// isRecreated reports whether the deleted object exists again, or its namespace still exists.
 func (c *Client) isRecreated(ctx context.Context, kind string, gone types.NamespacedName) (bool, error) {
 	var err error
 	if kind == "" {
@@ -108,7 +108,7 @@ func (c *Client) listOrphanedRoutes(ctx context.Context, kind string, gone types
 				if rel.Kind == kind && rel.Namespace == gone.Namespace && rel.Name == gone.Name {
 					ref := rollout.Ref{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Name: u.GetName()}
 					all = append(all, routedObject{&gateway{ref: ref, renderings: c.renderings}, rel})
-					break // it removes the entries of the same name as well
+					break // the cleanup of one release covers all releases with its name
 				}
 			}
 		}
@@ -116,11 +116,11 @@ func (c *Client) listOrphanedRoutes(ctx context.Context, kind string, gone types
 	return all, nil
 }
 
-// clusterScopedTTL is how long the client remembers the cluster-scoped kinds that releases can route through: namespaces are deleted far more often
-// than such kinds are installed. The next resync finds an object of a kind that was missed.
+// clusterScopedTTL is how long the client relies on its list of cluster-scoped kinds that can route. A namespace is
+// deleted far more often than such a kind is installed, and the next resync finds an overlooked object.
 const clusterScopedTTL = 30 * time.Second
 
-// clusterScopedKinds are the cluster-scoped ones of [Client.gatewayKinds].
+// clusterScopedKinds returns the cluster-scoped kinds of [Client.gatewayKinds].
 func (c *Client) clusterScopedKinds(ctx context.Context) ([]apiclient.Resource, error) {
 	if known, ok := c.clusterScoped.Get(struct{}{}); ok {
 		return known.([]apiclient.Resource), nil
@@ -138,7 +138,7 @@ func (c *Client) clusterScopedKinds(ctx context.Context) ([]apiclient.Resource, 
 	return kinds, nil
 }
 
-// recordOrphanEvent says by an Event on a gateway object what becomes of it.
+// recordOrphanEvent reports the fate of a gateway object by an Event on it.
 func (c *Client) recordOrphanEvent(kind string, gone types.NamespacedName, g *gateway, what string) {
 	if kind == "" {
 		kind = api.KindRollout

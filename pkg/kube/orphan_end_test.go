@@ -14,9 +14,9 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// A release that is over except for its cleanup has released its workload. Its remaining objects still have traffic then.
+// A release in its closing work has released its workload. Its other objects still carry traffic.
 
-// immediate is the usual Rollout with steps that do not wait.
+// immediate returns the usual Rollout with steps that do not wait.
 func immediate(replace ...string) string {
 	return strings.NewReplacer(append(replace, "replicas: 1, traffic: 20%", "replicas: 1, traffic: 20%, pause: {duration: 0}",
 		"replicas: 100%, traffic: 50%", "replicas: 100%, traffic: 50%, pause: {duration: 0}")...).Replace(canaryRollout)
@@ -26,7 +26,8 @@ func blueGreen() string {
 	return immediate("canary:", "blueGreen:", "      enableExtraWorkloadForCanary: true\n", "")
 }
 
-// ends takes a release of the Rollout to where it has just let go of its workload, and something is still as the release made it.
+// ends runs a release of the Rollout until it has just released its workload, and an object is still as the release
+// made it.
 func (w *world) ends(rolloutManifest string, still func(rollout.Seen) bool) {
 	w.t.Helper()
 	w.apply(deployment, service, virtualService, autoscaler, rolloutManifest)
@@ -37,7 +38,7 @@ func (w *world) ends(rolloutManifest string, still func(rollout.Seen) bool) {
 	w.letsGo(still)
 }
 
-// letsGo takes a release to where it has just let go of its workload.
+// letsGo runs a release until it has just released its workload.
 func (w *world) letsGo(still func(rollout.Seen) bool) {
 	w.t.Helper()
 	last := ""
@@ -62,7 +63,7 @@ func (w *world) letsGo(still func(rollout.Seen) bool) {
 	})
 }
 
-// wantKept lets go of what bears the name of a Rollout that is gone, and wants it to stay, and an Event that says so.
+// wantKept cleans up after the deleted Rollout, and wants the objects to stay and an Event that says so.
 func (w *world) wantKept(kept, event string) {
 	w.t.Helper()
 	before := w.get(kept, "{range .items[*]}{.metadata.name}{.spec}{end}")
@@ -80,7 +81,7 @@ func (w *world) wantKept(kept, event string) {
 	}
 }
 
-// wantMended creates the Rollout again, deletes it as one should, and wants nothing to be left of either.
+// wantMended creates the Rollout again, deletes it properly, and wants both to leave nothing behind.
 func (w *world) wantMended(rolloutManifest string) {
 	w.t.Helper()
 	w.apply(rolloutManifest)
@@ -164,7 +165,7 @@ func TestAutoscalersAreGivenBackWhenNothingElseIsLeft(t *testing.T) {
 	w.wantNothingLeft()
 }
 
-// ownKind is a kind of gateway with a script of its users, and a Service that a release made.
+// ownKind creates a kind of gateway with a script of its users, and a Service of a release.
 func (w *world) ownKind(kind string) {
 	w.t.Helper()
 	w.settled()
@@ -203,7 +204,7 @@ metadata: {name: lanes, labels: {sluice.dev/aggregate-to-executor: "true"}}
 rules: [{apiGroups: [sea.example.com], resources: [lanes], verbs: [get, list, watch]}]`)
 	w.eventually("the lanes may be listed", func() bool {
 		_, err := plane.KubectlStdin(t.Context(), "", "-n", w.namespace, "auth", "can-i", "list", "lanes.sea.example.com", "--as="+api.ExecutorUser)
-		return err == nil // it fails when the answer is no
+		return err == nil // the command fails when the answer is no
 	})
 	w.apply(`
 apiVersion: sea.example.com/v1
@@ -229,21 +230,22 @@ func TestAServiceStaysWhereWhatMayLeadToItCannotBeSeen(t *testing.T) {
 	w.wantKept("services", "Deployment/web Rollout web was removed by force during its release. Sluice may not list quays.sea.example.com, so it cannot tell")
 }
 
-// canaryService is a Service that a release of Rollout web has made.
+// canaryService is a Service that a release of Rollout web has created.
 const canaryService = `
 apiVersion: v1
 kind: Service
 metadata: {name: web-canary, labels: {sluice.dev/rollout-uid: u}, annotations: {sluice.dev/rollout: web}}
 spec: {selector: {app: web}, ports: [{port: 80}]}`
 
-// An executor whose request to make it came late leaves an Ingress without anything behind it, to which a gateway may send requests all the same.
+// If an executor's request to create it comes late, an Ingress without a backend is left. A gateway may still send
+// requests to it.
 func TestAnIngressThatWasMadeBesideAnotherStaysNoLongerThanItsService(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.settled()
 	w.adopted()
 	w.apply(canaryService)
-	for _, name := range []string{"web", "shop"} { // of one Rollout each
+	for _, name := range []string{"web", "shop"} { // each of another Rollout
 		w.apply(`
 apiVersion: networking.k8s.io/v1
 kind: Ingress
@@ -266,7 +268,7 @@ spec: {defaultBackend: {service: {name: web-canary, port: {number: 80}}}}`)
 	}
 }
 
-// A policy leads no requests anywhere. So the executor deletes a copy together with its canary Service.
+// A policy routes no requests. So the executor deletes a copy together with its canary Service.
 func TestACopyOfAPolicyGoesWithARolloutThatIsRemovedByForce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

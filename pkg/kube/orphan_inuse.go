@@ -20,16 +20,18 @@ import (
 	"sluice.dev/sluice/pkg/workload"
 )
 
-// This file is about releases whose workload runs free already, and whose Rollout was removed before the rest of them was taken back. The
-// record of how is in the Rollout that is gone, so that all of it stays as it is until there is one again, which takes it back in order.
+// This file is about a release whose workload is already unmanaged, and whose Rollout was removed before its other
+// changes were undone. Only the deleted Rollout knows how to undo them. So they stay until the Rollout exists again and
+// undoes them in order.
 
-// orphanUse is why nothing of a release may go: something still bears traffic by it.
+// orphanUse says why no object of a release may be deleted: an object still carries traffic through the release.
 type orphanUse struct {
 	on     corev1.ObjectReference
 	reason string
 }
 
-// stillInUse finds what still bears traffic by a release of a Rollout that is gone; nil when nothing does.
+// stillInUse finds an object that still carries traffic through a release of a deleted Rollout; nil if there is no such
+// object.
 func (c *Client) stillInUse(ctx context.Context, gone types.NamespacedName, own script.ConfigMap, found []orphan, made []orphanObject) (*orphanUse, error) {
 	if len(found)+len(made) == 0 {
 		return nil, nil
@@ -47,7 +49,8 @@ func (c *Client) stillInUse(ctx context.Context, gone types.NamespacedName, own 
 	return c.routeInUse(ctx, gone, own, made)
 }
 
-// pinnedServiceInUse finds a stable Service that selects one version only. Pods of the next one would get nothing of its traffic.
+// pinnedServiceInUse finds a stable Service that selects one version only. It would send no traffic to pods of the next
+// version.
 func (c *Client) pinnedServiceInUse(ctx context.Context, made []orphanObject) (*orphanUse, error) {
 	for _, l := range made {
 		owner := metav1.GetControllerOf(l.object)
@@ -68,8 +71,8 @@ func (c *Client) pinnedServiceInUse(ctx context.Context, made []orphanObject) (*
 	return nil, nil
 }
 
-// routeInUse finds a gateway object that lists a release of the Rollout, or names a Service that was created for one. If a kind may not be listed,
-// one of its objects may name that Service.
+// routeInUse finds a gateway object that lists a release of the Rollout, or names a Service that was created for one.
+// If the executor may not list a kind, it cannot tell whether an object of that kind names the Service.
 func (c *Client) routeInUse(ctx context.Context, gone types.NamespacedName, own script.ConfigMap, made []orphanObject) (*orphanUse, error) {
 	kinds, err := c.gatewayKinds(ctx, own)
 	if err != nil {
@@ -86,7 +89,7 @@ func (c *Client) routeInUse(ctx context.Context, gone types.NamespacedName, own 
 		})
 		switch {
 		case apierrors.IsNotFound(err):
-			continue // then no release was ever routed through it
+			continue // no release was routed through it
 		case apiclient.IsForbidden(err):
 			if untold == nil {
 				untold = possiblyInUse(resource, made)
@@ -105,7 +108,8 @@ func (c *Client) routeInUse(ctx context.Context, gone types.NamespacedName, own 
 	return untold, nil
 }
 
-// possiblyInUse is about a kind that may not be listed: one of its objects may route to a created Service; nil if no such Service exists.
+// possiblyInUse is about a kind that the executor may not list. An object of the kind may lead to a Service of the
+// release. It returns nil if the release created no Service.
 func possiblyInUse(kind schema.GroupVersionResource, made []orphanObject) *orphanUse {
 	for _, l := range made {
 		if l.resource == "Service" {
@@ -122,11 +126,11 @@ func refToService(s metav1.Object) corev1.ObjectReference {
 }
 
 func leadsToOrphan(u *unstructured.Unstructured, gone types.NamespacedName, made []orphanObject) bool {
-	// An object that was created for a gateway object routes nowhere when the Service that was created with it is gone.
+	// A child of a gateway object leads nowhere once the canary Service is deleted that it was created for.
 	if u.GetLabels()[api.LabelRolloutUID] == "" && listsRelease(u, gone) {
 		return true
 	}
-	if traffic.IsPolicyKind(u.GroupVersionKind().GroupKind()) { // a policy leads no requests anywhere
+	if traffic.IsPolicyKind(u.GroupVersionKind().GroupKind()) { // a policy routes no requests
 		return false
 	}
 	for _, l := range made {
@@ -137,7 +141,8 @@ func leadsToOrphan(u *unstructured.Unstructured, gone types.NamespacedName, made
 	return false
 }
 
-// gatewayKinds are the resources of all kinds that have a script, as far as they are served: through no other was ever routed.
+// gatewayKinds returns the resources of all served kinds that have a script. No release was routed through any other
+// kind.
 func (c *Client) gatewayKinds(ctx context.Context, own script.ConfigMap) (all []apiclient.Resource, err error) {
 	served, err := apiclient.WithDeadline(ctx, c.discovery.ServerGroupsWithContext)
 	if err != nil {
@@ -155,7 +160,8 @@ func (c *Client) gatewayKinds(ctx context.Context, own script.ConfigMap) (all []
 	return all, nil
 }
 
-// servedIn is the resource of a kind, if the API server serves it; groups are those that the API server serves.
+// servedIn returns the resource of a kind, if the API server serves it. groups are the groups that the API server
+// serves.
 func (c *Client) servedIn(ctx context.Context, groups []metav1.APIGroup, of schema.GroupKind) (found apiclient.Resource, served bool, err error) {
 	at := slices.IndexFunc(groups, func(g metav1.APIGroup) bool { return g.Name == of.Group })
 	if at < 0 {
@@ -168,7 +174,7 @@ func (c *Client) servedIn(ctx context.Context, groups []metav1.APIGroup, of sche
 	return found, err == nil, err
 }
 
-// userScripts are the present scripts of users.
+// userScripts returns the current scripts of users.
 func (c *Client) userScripts(ctx context.Context) (script.ConfigMap, error) {
 	name := c.opts.ScriptConfigMap
 	if name.Name == "" {
@@ -183,7 +189,7 @@ func (c *Client) userScripts(ctx context.Context) (script.ConfigMap, error) {
 	return script.ConfigMap{Name: name.String(), Data: cm.Data, Override: cm.Annotations[api.AnnotationOverride] == "true"}, nil
 }
 
-// servedAs is the resource of a kind in the first version of its group that has it.
+// servedAs returns the resource of a kind in the first version of its group that has the kind.
 func (c *Client) servedAs(ctx context.Context, group metav1.APIGroup, name string) (found apiclient.Resource, err error) {
 	for _, version := range append([]metav1.GroupVersionForDiscovery{group.PreferredVersion}, group.Versions...) {
 		found, err = apiclient.WithDeadline(ctx, func(ctx context.Context) (apiclient.Resource, error) {
@@ -196,8 +202,9 @@ func (c *Client) servedAs(ctx context.Context, group metav1.APIGroup, name strin
 	return found, err
 }
 
-// restoreAutoscalers gives a workload that is let go the autoscalers back that its release took off it. It is not kept for what may not be
-// listed any more: its next change would be held for ever.
+// restoreAutoscalers restores the autoscalers that a release disabled for a workload that is now released. If the
+// executor may no longer list autoscalers, it releases the workload without them. Otherwise the next change of the
+// workload would be held for ever.
 func (c *Client) restoreAutoscalers(ctx context.Context, of orphan) error {
 	ref := rollout.Ref{APIVersion: of.APIVersion, Kind: of.Kind, Name: of.Name}
 	for _, versions := range autoscalerKinds() {

@@ -15,20 +15,21 @@ import (
 	"sluice.dev/sluice/pkg/traffic"
 )
 
-// orphanObject is something that was made for a release.
+// orphanObject is an object that an executor created for a release.
 type orphanObject struct {
 	resource string
 	object   metav1.Object
 	remove   func(context.Context, string, metav1.DeleteOptions) error
 }
 
-// deleteOrphans takes away what bears the name of a Rollout that no longer exists and was made for one of its releases. A Rollout goes only when
-// nothing of it is left; such a thing was asked for before that, by an executor whose request came late.
+// deleteOrphans deletes objects that executors created for releases of a Rollout that no longer exists. A Rollout is
+// deleted only when none of its objects is left. Such an object comes from an executor whose earlier request arrived
+// late.
 func (c *Client) deleteOrphans(ctx context.Context, gone types.NamespacedName, found []orphanObject) error {
 	if len(found) == 0 {
 		return nil
 	}
-	// The present objects may belong to a Rollout that was created since.
+	// These objects may belong to a Rollout that was created since.
 	if r, err := c.getRollout(ctx, gone); err == nil && r != nil || err != nil && !apiclient.IsNotFound(err) {
 		return err
 	}
@@ -80,7 +81,7 @@ func (c *Client) listOrphanObjects(ctx context.Context, gone types.NamespacedNam
 	return found, nil
 }
 
-// listOrphanChildren returns the objects that were created for gateway objects by the releases of a Rollout.
+// listOrphanChildren returns the objects that were created for gateway objects for the releases of a Rollout.
 func (c *Client) listOrphanChildren(ctx context.Context, gone types.NamespacedName, own script.ConfigMap) (found []orphanObject, err error) {
 	kinds, err := c.childKinds(ctx, own)
 	if err != nil {
@@ -92,7 +93,7 @@ func (c *Client) listOrphanChildren(ctx context.Context, gone types.NamespacedNa
 			return client.List(ctx, metav1.ListOptions{LabelSelector: api.LabelRolloutUID})
 		})
 		if apiclient.IsForbidden(err) {
-			continue // then no release created one, or the executor may not delete it
+			continue // such objects were never created, or this executor may not delete them
 		}
 		if err != nil {
 			return nil, err
@@ -108,7 +109,7 @@ func (c *Client) listOrphanChildren(ctx context.Context, gone types.NamespacedNa
 	return found, nil
 }
 
-// childKinds are the served kinds of objects that releases create for gateway objects.
+// childKinds returns the served kinds of objects that releases create for gateway objects.
 func (c *Client) childKinds(ctx context.Context, own script.ConfigMap) (all []apiclient.Resource, err error) {
 	for _, of := range c.opts.Scripts.CreatedKinds(own) {
 		made, err := apiclient.WithDeadline(ctx, func(ctx context.Context) (apiclient.Resource, error) {
@@ -131,7 +132,7 @@ func (c *Client) childKinds(ctx context.Context, own script.ConfigMap) (all []ap
 	return all, err
 }
 
-// listsRelease reports whether a gateway object, or one that was created for it, lists a release of a Rollout.
+// listsRelease reports whether a gateway object, or one of its children, lists a release of a Rollout.
 func listsRelease(u *unstructured.Unstructured, of types.NamespacedName) bool {
 	return slices.ContainsFunc(traffic.ReleasesOn(u), func(r traffic.Release) bool { return r.Kind == "" && r.Namespace == of.Namespace && r.Name == of.Name })
 }

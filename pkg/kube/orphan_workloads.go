@@ -24,11 +24,13 @@ import (
 // reasonOrphaned is the reason of the Event on a workload whose Rollout was removed during its release.
 const reasonOrphaned = "ReleaseOrphaned"
 
-// CleanUpOrphanedWorkloads removes the marks of a deleted Rollout from its workloads. A user removed the finalizer by force, and with the marks the
-// next change of a workload would be held for ever. It returns the number of workloads. A workload in the middle of a release stays held: the stable
-// Service may still be pinned to pods that a release of the hold would delete, and routes may lead to a canary. If the release has released its
-// workload, all objects with traffic stay. An Event says what to do. Otherwise the executor deletes the objects that it created for releases of that
-// Rollout, and restores the autoscalers that they disabled.
+// CleanUpOrphanedWorkloads removes the marks of a deleted Rollout from its workloads, and returns their number. A user
+// removed the finalizer by force, and the next change of such a workload would be held for ever.
+//
+// A workload in the middle of a release stays held. The stable Service may still be pinned to pods that go when the
+// workload is released, and routes may lead to a canary. If the workload is already unmanaged, all objects that still
+// carry traffic stay. An Event says how to proceed. Otherwise the executor deletes the objects of the releases and
+// restores the autoscalers that they disabled.
 func (c *Client) CleanUpOrphanedWorkloads(ctx context.Context, gone types.NamespacedName) (int, error) {
 	found, err := c.claimedBy(ctx, gone)
 	if err != nil {
@@ -55,7 +57,7 @@ func (c *Client) CleanUpOrphanedWorkloads(ctx context.Context, gone types.Namesp
 			c.recordOrphanedRelease(gone, o.ObjectReference, why)
 			continue
 		}
-		// Without the marks on the workload no later run would find them.
+		// No later cleanup would find the autoscalers of a workload without marks.
 		if err := c.restoreAutoscalers(ctx, o); err != nil {
 			return count, err
 		}
@@ -70,18 +72,18 @@ func (c *Client) CleanUpOrphanedWorkloads(ctx context.Context, gone types.Namesp
 	return count, c.deleteOrphans(ctx, gone, made)
 }
 
-// orphan is a workload that bears the name of a Rollout that is gone.
+// orphan is a workload with the mark of a deleted Rollout.
 type orphan struct {
 	corev1.ObjectReference
 	held bool
-	// scaledDown: a release runs fewer of its pods than its owner wants.
+	// scaledDown is true if a release runs fewer of its pods than its owner wants.
 	scaledDown bool
-	// disown takes our marks off; resource is what it is written to.
+	// disown removes the marks of Sluice; resource is the resource to patch.
 	disown   workload.Patch
 	resource schema.GroupVersionResource
 }
 
-// keptReason is why it keeps our marks, "" when it need not.
+// keptReason says why the workload keeps its marks, "" if it need not.
 func (o orphan) keptReason(left *orphanUse) string {
 	switch {
 	case o.held:
@@ -92,7 +94,7 @@ func (o orphan) keptReason(left *orphanUse) string {
 	return ""
 }
 
-// claimedBy finds the workloads that bear the name of a Rollout, of all kinds that may have been released.
+// claimedBy finds the workloads with the mark of a Rollout, of all kinds that may have been released.
 func (c *Client) claimedBy(ctx context.Context, gone types.NamespacedName) (found []orphan, err error) {
 	options := metav1.ListOptions{LabelSelector: api.LabelWorkloadType}
 	deployments, err := apiclient.WithDeadline(ctx, func(ctx context.Context) (*appsv1.DeploymentList, error) {
@@ -119,7 +121,7 @@ func (c *Client) claimedBy(ctx context.Context, gone types.NamespacedName) (foun
 			return c.objects.Resource(resource).Namespace(gone.Namespace).List(ctx, options)
 		})
 		if api.Unserved(err) || apiclient.IsForbidden(err) {
-			continue // then no release adopted one, or the executor may not release it
+			continue // no such workload was ever adopted, or this executor may not release it
 		}
 		if err != nil {
 			return nil, err
@@ -134,7 +136,8 @@ func (c *Client) claimedBy(ctx context.Context, gone types.NamespacedName) (foun
 	return found, nil
 }
 
-// workloadResources are the resources of the kinds of workloads, other than Deployments, that are served or were read.
+// workloadResources returns the resources of the kinds of workloads, other than Deployments, that are served or were
+// asked for.
 func (c *Client) workloadResources(ctx context.Context) []schema.GroupVersionResource {
 	all := map[schema.GroupResource]schema.GroupVersionResource{}
 	for _, row := range kinds.All() {
@@ -168,7 +171,8 @@ func (c *Client) disownOrphan(ctx context.Context, o orphan) error {
 	return nil
 }
 
-// recordOrphanedRelease reports how to end an orphaned release; why is the damage that a plain deletion would do.
+// recordOrphanedRelease tells the user how to end an orphaned release. why says what would break if the executor simply
+// removed the release.
 func (c *Client) recordOrphanedRelease(gone types.NamespacedName, on corev1.ObjectReference, why string) {
 	c.log.Warn("a Rollout was removed by force during its release; what the release made stays, create the Rollout again",
 		"namespace", gone.Namespace, "rollout", gone.Name, "kind", on.Kind, "object", on.Name)

@@ -12,7 +12,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// removedByForce deletes the Rollout as somebody does who takes its finalizer off.
+// removedByForce deletes the Rollout like a user who removes its finalizer.
 func (w *world) removedByForce() {
 	w.t.Helper()
 	w.kubectl("", "patch", "rollout", "web", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)

@@ -23,25 +23,26 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// podPatches is how many pods are labelled at once.
+// podPatches is how many pods the client labels at once.
 const podPatches = 8
 
 func podResource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 }
 
-// podLabelCache remembers what runs new pods, once all of these were found labelled. Whenever one of its pods comes or goes, a Deployment
-// or ReplicaSet is written by its controller, so that its resourceVersion tells whether the pods must be looked at again.
+// podLabelCache remembers the Deployment or ReplicaSet of the new pods once all of these pods are labelled. Its
+// controller writes it when a pod comes or goes. So its resourceVersion tells whether the executor must list the pods
+// again.
 type podLabelCache struct {
 	mu sync.Mutex
 	at map[types.UID]podLabelling
 }
 
-// podLabelling has the resourceVersion of the owner of the new pods when all of them were labelled, and the resourceVersion of the last labelled
-// pod.
+// podLabelling has the resourceVersion of the owner when all of its new pods were labelled, and the resourceVersion of
+// the pod that was labelled last.
 type podLabelling struct{ done, last string }
 
-// maxLabellings is from how many of them on all are forgotten, which costs a read each.
+// maxLabellings is the number of owners at which the cache forgets them all. That costs one read for each.
 const maxLabellings = 4096
 
 func (l *podLabelCache) allLabelled(runs metav1.Object) bool {
@@ -80,7 +81,8 @@ func (l *podLabelCache) markWritten(runs metav1.Object, pods []metav1.Object) {
 	l.putLabelling(runs, known)
 }
 
-// newPodsOwner is the owner of the new pods: the canary, or the workload's own ReplicaSet; nil if it does not exist. The selector finds the pods.
+// newPodsOwner returns the owner of the new pods: the canary, or the workload's own ReplicaSet. It returns nil if the
+// owner does not exist. The selector finds the pods.
 func (s *Snapshot) newPodsOwner() (runs metav1.Object, selector labels.Set, some appsv1.ReplicaSetStatus) {
 	if s.spec.Style == rollout.StyleCanary {
 		if s.canary == nil {
@@ -96,7 +98,8 @@ func (s *Snapshot) newPodsOwner() (runs metav1.Object, selector labels.Set, some
 	return nil, nil, some
 }
 
-// readPods reads the names and labels of the new pods, once all of them exist: before, no action needs their labels.
+// readPods reads the names and labels of the new pods once all of them exist. Before that, no decision depends on their
+// labels.
 func (o *observation) readPods(ctx context.Context) {
 	s, c := o.snapshot, o.client
 	if s.countUnlabelled() == 0 {
@@ -105,8 +108,8 @@ func (o *observation) readPods(ctx context.Context) {
 	o.startRead(ctx, o.accessTo("list", "", "pods", ""), func(ctx context.Context) error { return c.listPods(ctx, s) })
 }
 
-// countUnlabelled is the number of new pods that do not tell yet which release and batch they belong to. Where that was not looked at
-// since there are these pods, it says that there is one.
+// countUnlabelled returns the number of new pods without the labels of their release and batch. If the pods have
+// changed since the executor listed them, it returns 1.
 func (s *Snapshot) countUnlabelled() int32 {
 	runs, _, status := s.newPodsOwner()
 	switch {
@@ -118,10 +121,13 @@ func (s *Snapshot) countUnlabelled() int32 {
 	return int32(len(s.unlabelledPods("")))
 }
 
-// listPods reads the names and labels of the new pods. The cache of the API server answers at once. A list from its store answers only when that
-// cache has caught up, which takes up to 100 ms. The cache may be old. Its list suffices if it has as many pods as the status counts, with those
-// that were labelled here. The client remembers that all pods are labelled only for a list that is at least as new as their owner. It compares their
-// versions because Kubernetes counts the writes of a whole store. If pods have a store of their own, a label may come late.
+// listPods reads the names and labels of the new pods. The API server answers from its cache at once. A list from its
+// store waits until that cache has caught up, which takes up to 100 ms.
+//
+// The cache may be old. Its answer is enough if it has as many pods as are counted, and the pods that this client
+// labelled. But the client remembers that all pods are labelled only from a list that is no older than their owner. It
+// can compare the versions because Kubernetes counts the writes of a whole store. If pods have a store of their own, a
+// label may come late.
 func (c *Client) listPods(ctx context.Context, s *Snapshot) error {
 	runs, _, status := s.newPodsOwner()
 	pods, upTo, err := c.listNewPods(ctx, s, "0")
@@ -142,7 +148,7 @@ func (c *Client) listPods(ctx context.Context, s *Snapshot) error {
 	return nil
 }
 
-// listNewPods lists the new pods at a resourceVersion: "0" takes what the API server has in its cache.
+// listNewPods lists the new pods at a resourceVersion; "0" takes the list in the API server's cache.
 func (c *Client) listNewPods(ctx context.Context, s *Snapshot, at string) (pods []metav1.PartialObjectMetadata, upTo string, err error) {
 	runs, of, _ := s.newPodsOwner()
 	list, err := c.metadata.Resource(podResource()).Namespace(s.rollout.Namespace).List(ctx, metav1.ListOptions{LabelSelector: of.String(), ResourceVersion: at})
@@ -162,12 +168,13 @@ func countNotDeleting(pods []metav1.PartialObjectMetadata) (n int32) {
 	return n
 }
 
-// isNewPod reports whether a pod belongs to the owner of the new pods. Pods of a canary have the Rollout's UID.
+// isNewPod reports whether a listed pod belongs to the owner of the new pods. The pods of a canary bear the Rollout's
+// UID.
 func (s *Snapshot) isNewPod(pod, runs metav1.Object) bool {
 	return s.spec.Style == rollout.StyleCanary || metav1.IsControlledBy(pod, runs)
 }
 
-// mayBeLabelled reports whether a step may already be content with the new pods.
+// mayBeLabelled reports whether the new pods may be enough for a step.
 func (s *Snapshot) mayBeLabelled(runs metav1.Object, status appsv1.ReplicaSetStatus) bool {
 	want := int32(1)
 	switch o := runs.(type) {
@@ -180,7 +187,7 @@ func (s *Snapshot) mayBeLabelled(runs metav1.Object, status appsv1.ReplicaSetSta
 	return status.ObservedGeneration >= runs.GetGeneration() && status.ReadyReplicas > 0 && (status.ReadyReplicas >= want || tolerant)
 }
 
-// unlabelledPods are the new pods that do not tell yet which release and batch they belong to.
+// unlabelledPods returns the new pods without the labels of their release and batch.
 func (s *Snapshot) unlabelledPods(id string) []metav1.Object {
 	var pods []metav1.Object
 	if s.object.isPresent() {
@@ -197,15 +204,15 @@ func (s *Snapshot) unlabelledPods(id string) []metav1.Object {
 	return pods
 }
 
-// releaseID is what the new pods of a workload bear as the id of their release. They are pods of its template, which may be newer than what
-// the status knows to be released: then they are of the release that is about to begin.
+// releaseID returns the id that the new pods of a workload bear. Their template may be newer than the template of the
+// release in the status. Then they belong to the release that is about to begin.
 func (s *Snapshot) releaseID(w rollout.Workload) string {
 	m := sluiceStatusOf(s.rollout)
 	m.CanaryRevision = w.Revision
 	return labelValue(rollout.ReleaseID(w.RolloutID, m), m.CanaryRevision)
 }
 
-// labelValue is the id, or the revision in its place where that makes no value of a label.
+// labelValue returns the id, or the revision if the id is not a valid label value.
 func labelValue(id, revision string) string {
 	if len(validation.IsValidLabelValue(id)) > 0 {
 		return revision
@@ -213,7 +220,7 @@ func labelValue(id, revision string) string {
 	return id
 }
 
-// labelPods tells the new pods which release and batch they belong to.
+// labelPods labels the new pods with their release and batch.
 func (c *Client) labelPods(ctx context.Context, s *Snapshot, a rollout.LabelPods) error {
 	id := labelValue(a.RolloutID, a.Revision)
 	runs, _, _ := s.newPodsOwner()
@@ -229,7 +236,7 @@ func (c *Client) labelPods(ctx context.Context, s *Snapshot, a rollout.LabelPods
 	pods := s.unlabelledPods(id)
 	err := c.labelEach(ctx, s, a, pods, map[string]any{
 		api.LabelRolloutID: id, api.LabelRolloutBatchID: strconv.Itoa(int(a.Batch)),
-		api.LabelNoNeedUpdate: nil, // of an older release, where the pod was updated in place
+		api.LabelNoNeedUpdate: nil, // the pod may have it from an older release that updated it in place
 	})
 	if err != nil || runs == nil {
 		return err
@@ -241,7 +248,7 @@ func (c *Client) labelPods(ctx context.Context, s *Snapshot, a rollout.LabelPods
 	return nil
 }
 
-// labelKeptPods marks the pods that a rollback in batches has nothing to do with.
+// labelKeptPods marks the pods that a rollback in batches does not replace.
 func (c *Client) labelKeptPods(ctx context.Context, s *Snapshot, a rollout.LabelKeptPods) error {
 	if !s.object.isPresent() {
 		return apiclient.StaleAction(a)
@@ -254,7 +261,7 @@ func (c *Client) labelKeptPods(ctx context.Context, s *Snapshot, a rollout.Label
 	return c.labelEach(ctx, s, a, pods, map[string]any{api.LabelNoNeedUpdate: id})
 }
 
-// labelEach gives the labels to the pods.
+// labelEach sets the labels on each pod.
 func (c *Client) labelEach(ctx context.Context, s *Snapshot, a rollout.Action, pods []metav1.Object, give map[string]any) error {
 	patches, bounded := errgroup.WithContext(ctx)
 	patches.SetLimit(podPatches)
@@ -263,7 +270,7 @@ func (c *Client) labelEach(ctx context.Context, s *Snapshot, a rollout.Action, p
 			labelled, err := c.labelPod(bounded, pod, give)
 			switch {
 			case apiclient.IsNotFound(err):
-				pod.SetDeletionTimestamp(&metav1.Time{}) // it went meanwhile
+				pod.SetDeletionTimestamp(&metav1.Time{}) // the pod was deleted in the meantime
 			case err != nil:
 				return apiclient.ActionError(a, s.accessTo("patch", "", "pods", pod.GetName()), err)
 			default:

@@ -16,7 +16,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// podLists counts lists of pods, and makes those from the cache of the API server what they might be.
+// podLists counts lists of pods, and changes those from the cache of the API server.
 type podLists struct {
 	cached, live int
 	// age changes a list from the cache; nil leaves it as it is.
@@ -62,14 +62,14 @@ func (p *podLists) alter(t *testing.T, response *http.Response) {
 	response.Header.Del("Content-Length")
 }
 
-// old makes a list one from long ago.
+// old gives a list an old resourceVersion.
 func old(list map[string]any) {
 	if metadata, ok := list["metadata"].(map[string]any); ok {
 		metadata["resourceVersion"] = "1"
 	}
 }
 
-// without takes a pod out of a list.
+// without removes a pod from a list.
 func without(list map[string]any) {
 	if items, ok := list["items"].([]any); ok && len(items) > 0 {
 		list["items"] = items[1:]
@@ -91,7 +91,7 @@ func TestPodsAreFoundInTheCacheOfTheAPIServer(t *testing.T) {
 		age  func(map[string]any)
 		live bool
 	}{
-		{"an old list", old, true}, // lacks the pods that were labelled since
+		{"an old list", old, true}, // it lacks the labels that this client wrote
 		{"a list that is up to date", nil, false},
 		{"a list that lacks a pod", without, true},
 	} {
@@ -125,7 +125,7 @@ func podLabelling(s *kube.Snapshot) bool {
 	return false
 }
 
-// A list that is too old to tell that all pods are labelled is asked for again, and nothing else comes of it.
+// If a list is too old to show that all pods are labelled, the executor only lists the pods again.
 func TestAnOldListOfPodsIsNotRemembered(t *testing.T) {
 	t.Parallel()
 	w, _ := betweenSteps(t)

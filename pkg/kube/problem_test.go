@@ -23,7 +23,7 @@ func TestWhatIsMissingIsAProblemThatSaysWhatToDo(t *testing.T) {
 		reason  api.Reason
 		blind   bool
 		says    []string
-		shown   bool // before all others
+		shown   bool // before all other problems
 	}{
 		"a kind that the cluster does not serve": {
 			route("{apiVersion: example.com/v1, kind: Tunnel, name: web}"), rollout.ReasonRouteMissing, false,
@@ -99,7 +99,7 @@ func TestAbsentObjectsAreSeenAsAbsent(t *testing.T) {
 	}
 }
 
-// limit has a user with these rules, in the namespace of the world, look from now on.
+// limit creates a user with these rules in the namespace, and makes the world's client observe as that user.
 func (w *world) limit(user, rules string) {
 	w.t.Helper()
 	w.apply(`
@@ -254,7 +254,7 @@ func TestPoliciesThatAreInstalledAreNoProblem(t *testing.T) {
 	}
 }
 
-// harmlessPolicy has the name of one of ours and acts on nothing, for the sake of the other tests.
+// harmlessPolicy has the name of a shipped policy and acts on no object, so that it does not affect the other tests.
 const harmlessPolicy = `
 apiVersion: admissionregistration.k8s.io/v1
 kind: MutatingAdmissionPolicy

@@ -21,14 +21,14 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// This file finds out which pods requests to a stable Service reach.
+// This file finds out which pods the requests to a stable Service reach.
 
-// endpointManagers are the controllers whose slices follow the selector of a Service. An executor that narrows the Service changes
-// no slice of another manager.
+// endpointManagers are the controllers whose slices follow the selector of a Service. If an executor narrows the
+// Service, slices of other managers do not change.
 var endpointManagers = []string{"endpointslice-controller.k8s.io", "endpointslicemirroring-controller.k8s.io"}
 
-// stableSelection are the pods behind the stable Service. If a slice lists a pod, the labels of the template do not matter: an admission webhook may have
-// given the pod another label.
+// stableSelection returns the pods behind the stable Service. For a pod in a slice, the labels of the template do not
+// matter: an admission webhook may have given the pod another label.
 func (s *Snapshot) stableSelection(b *backend) *rollout.Selected {
 	versionsOf, ports := s.endpointVersions(), s.routedPorts(b)
 	ready, lacking, served, others := map[string]map[string]bool{}, map[string]string{}, map[string]bool{}, map[string]bool{}
@@ -49,7 +49,7 @@ func (s *Snapshot) stableSelection(b *backend) *rollout.Selected {
 				switch {
 				case missing != "":
 					lacking[hash] = missing
-				case isReady(e): // a pod is in a slice for each family of addresses
+				case isReady(e): // a pod is in one slice for each address family
 					if ready[hash] == nil {
 						ready[hash] = map[string]bool{}
 					}
@@ -77,7 +77,7 @@ func (s *Snapshot) stableSelection(b *backend) *rollout.Selected {
 	return all
 }
 
-// podLabels are labels of the workload's pods, by the hash of their revision.
+// podLabels returns labels of the workload's pods, by the hash of their revision.
 func (s *Snapshot) podLabels() map[string]labels.Set {
 	all := map[string]labels.Set{}
 	if s.object.isPresent() {
@@ -94,9 +94,10 @@ func (s *Snapshot) podLabels() map[string]labels.Set {
 	return all
 }
 
-// endpointVersions tells which versions of the workload a pod may be of, and whether it belongs to the workload or to its canary at all. A pod of
-// the canary has no version, nor has a pod whose ReplicaSet the executor has not seen. A pod has several versions if the name of the workload is so long
-// that Kubernetes cuts the hash off the name of the pod.
+// endpointVersions returns a function that tells which versions a pod may have, and whether it belongs to the workload
+// or its canary. A pod of the canary has no version. Neither has a pod whose ReplicaSet the executor has not seen. A
+// pod may have several versions if the name of the workload is so long that Kubernetes cuts the hash off the pod's
+// name.
 func (s *Snapshot) endpointVersions() func(*corev1.ObjectReference) (hashes []string, ours bool) {
 	name := s.spec.Workload.Name
 	if s.object.isPresent() {
@@ -127,14 +128,15 @@ func (s *Snapshot) endpointVersions() func(*corev1.ObjectReference) (hashes []st
 	}
 }
 
-// The name of a pod tells whether a workload made it, also if the executor has not seen its ReplicaSet or revision. A Deployment appends the hash of the
-// template and five characters to its own name, another kind of workload a number or five characters.
+// The name of a pod tells whether a workload created it, also if the executor has not seen its ReplicaSet or revision.
+// A Deployment appends the hash of the template and five characters to its own name. Another kind of workload appends a
+// number or five characters.
 var (
 	deploymentPodSuffix = regexp.MustCompile(`^[bcdfghjklmnpqrstvwxz2456789]{5,10}-[bcdfghjklmnpqrstvwxz2456789]{5}$`)
 	workloadPodSuffix   = regexp.MustCompile(`^([0-9]+|[bcdfghjklmnpqrstvwxz2456789]{5})$`)
 )
 
-// routedPorts are the names of the ports of the stable Service that gateway objects lead to; it is empty if no
+// routedPorts returns the names of the ports of the stable Service that gateway objects lead to. It is empty if no
 // gateway object names a port.
 func (s *Snapshot) routedPorts(b *backend) map[string]bool {
 	named := map[string]bool{}
@@ -153,8 +155,8 @@ func (s *Snapshot) routedPorts(b *backend) map[string]bool {
 	return named
 }
 
-// portsTo returns the ports, as numbers or names, that a spec combines with the name of a Service. The fields differ by kind: name and port, host and
-// port.number, or checkServiceName and servicePort.
+// portsTo returns the ports, as numbers or names, that a spec combines with the name of a Service. The fields differ by
+// kind: name and port, host and port.number, or serviceName and servicePort.
 func portsTo(spec any, service string) (ports []string) {
 	switch v := spec.(type) {
 	case []any:
@@ -182,8 +184,8 @@ func portsTo(spec any, service string) (ports []string) {
 	return ports
 }
 
-// missingPort says which port of the Service the pods in a slice do not have. It returns "" if they have a routed port, or any port if the gateway
-// objects name none.
+// missingPort says which port of the Service the pods in a slice do not have. It returns "" if they have a routed port,
+// or any port if the gateway objects name none.
 func missingPort(slice *discoveryv1.EndpointSlice, svc *corev1.Service, routed map[string]bool) (missing string) {
 	for _, port := range svc.Spec.Ports {
 		if len(routed) > 0 && !routed[port.Name] {

@@ -17,7 +17,8 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// behind is a slice of the controller that follows the selector of Service web, with the ports and the pods of these names. All pods are ready.
+// behind returns a slice of the controller that follows the selector of Service web, with the ports and the pods of
+// these names. All pods are ready.
 func behind(ports []string, pods ...string) *discoveryv1.EndpointSlice {
 	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{discoveryv1.LabelManagedBy: "endpointslice-controller.k8s.io"}}}
 	for _, port := range ports {
@@ -120,7 +121,7 @@ func TestWhichPodsAStableServiceReaches(t *testing.T) {
 	}
 }
 
-// unnamed is a slice whose port has no name.
+// unnamed returns a slice whose port has no name.
 func unnamed(pods ...string) *discoveryv1.EndpointSlice {
 	slice := behind(nil, pods...)
 	slice.Ports = []discoveryv1.EndpointPort{{Port: ptr.To[int32](8080)}}

@@ -11,9 +11,10 @@ import (
 	"sluice.dev/sluice/pkg/kube/apiclient"
 )
 
-// RefreshConflicted reads the object of a write that met a conflict again. It reads everything, as [Client.ObserveLiveInto] does, if the error does
-// not name the object. [Client.ConfirmDecision] reads the other parts that a further decision depends on, as in a run without a conflict. It reads
-// the Rollout in each case, because the other client may be an executor that has gone on.
+// RefreshConflicted reads the object of a write that met a conflict into the snapshot. If the error does not name the
+// object, it reads everything, as [Client.ObserveLiveInto] does. [Client.ConfirmDecision] reads the other parts that a
+// further decision depends on, as in a run without a conflict. It always reads the Rollout again, because the conflict
+// may come from another executor that has gone on.
 func (c *Client) RefreshConflicted(ctx context.Context, s *Snapshot, conflict error) error {
 	p, known := s.partInConflict(conflict)
 	if !known {
@@ -31,8 +32,9 @@ func (c *Client) RefreshConflicted(ctx context.Context, s *Snapshot, conflict er
 	return nil
 }
 
-// partInConflict is the part of the snapshot that a write was about. Everything depends on the Rollout, and all pods of a workload other than a
-// Deployment depend on it: they have no single part.
+// partInConflict returns the part of the snapshot that a write was about. known is false for the Rollout, because
+// everything depends on it. It is also false for a workload that is not a Deployment, because all of its pods depend on
+// it.
 func (s *Snapshot) partInConflict(conflict error) (p part, known bool) {
 	var e *apiclient.ConflictError
 	if !errors.As(conflict, &e) || s.object.isPresent() {

@@ -59,7 +59,7 @@ func TestAReleaseRunsFromIdleToIdleAndLeavesNothing(t *testing.T) {
 	}
 }
 
-// adopted brings the Rollout to rest with its marks on the workload.
+// adopted runs the Rollout until it is idle and its marks are on the workload.
 func (w *world) adopted() {
 	w.t.Helper()
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(look) {

@@ -21,16 +21,16 @@ func (c *Client) getRollout(ctx context.Context, key types.NamespacedName) (*api
 	})
 }
 
-// CommitStatus writes the status, unless it is what the Rollout already has. Afterwards the snapshot holds the new Rollout, and routes
-// rendered for the step that it is in now. It fails with a conflict when the Rollout was changed since it was seen, also by an
-// approval, and with IsGone when it no longer exists.
+// CommitStatus writes the status, unless the Rollout already has it. Afterwards the snapshot has the new Rollout, and
+// routes for its current step. CommitStatus fails with a conflict if the Rollout was changed since it was read, for
+// example by an approval. [apiclient.IsGone] recognizes the error for a deleted Rollout.
 func (c *Client) CommitStatus(ctx context.Context, s *Snapshot, status api.RolloutStatus) error {
 	if apiequality.Semantic.DeepEqual(s.rollout.Status, status) {
 		return nil
 	}
 	began, next := time.Now(), s.rollout.DeepCopy()
 	next.Status = *status.DeepCopy()
-	next.ManagedFields = nil // it may not have all of them, and the API server knows them
+	next.ManagedFields = nil // this copy may not have all entries, and the API server has them
 	updated, err := apiclient.WithDeadline(ctx, func(ctx context.Context) (*api.Rollout, error) {
 		r := &api.Rollout{}
 		return r, c.rollouts.Put().Namespace(next.Namespace).Resource("rollouts").Name(next.Name).SubResource("status").
@@ -45,7 +45,7 @@ func (c *Client) CommitStatus(ctx context.Context, s *Snapshot, status api.Rollo
 	return nil
 }
 
-// setFinalizer puts our finalizer on the Rollout or takes it off.
+// setFinalizer adds the finalizer of Sluice to the Rollout, or removes it.
 func (c *Client) setFinalizer(ctx context.Context, s *Snapshot, present bool) error {
 	finalizers := slices.DeleteFunc(slices.Clone(s.rollout.Finalizers), func(f string) bool { return f == api.FinalizerRollout })
 	if present {
@@ -65,7 +65,7 @@ func (c *Client) setFinalizer(ctx context.Context, s *Snapshot, present bool) er
 	if err != nil && !(apiclient.IsNotFound(err) && !present) {
 		return apiclient.RolloutError("set the finalizers of", s.rollout, err)
 	}
-	if err != nil { // it is gone already
+	if err != nil { // the Rollout is already deleted
 		c.informers.rollouts.MarkDeleted(s.rollout.UID, false)
 		s.rollout = s.rollout.DeepCopy()
 		s.rollout.Finalizers = nil
@@ -75,14 +75,14 @@ func (c *Client) setFinalizer(ctx context.Context, s *Snapshot, present bool) er
 	return nil
 }
 
-// storeRollout takes in the Rollout as the API server answered it.
+// storeRollout takes in the Rollout from an answer of the API server.
 func (s *Snapshot) storeRollout(c *Client, updated *api.Rollout) {
 	c.informers.rollouts.StoreAnswer(updated)
 	s.rollout, s.liveParts[partRollout] = updated, true
 }
 
-// statusEditor is the field manager, other than Sluice, of a status field that takes commands; "" without one. The API server assigns such a field
-// to the client that changed it last.
+// statusEditor returns the field manager, other than Sluice, that owns a command field of the status, "" without
+// one. The API server makes the last manager that changes such a field its owner.
 func statusEditor(r *api.Rollout) string {
 	var name string
 	var at time.Time

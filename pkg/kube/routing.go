@@ -20,27 +20,29 @@ import (
 	"sluice.dev/sluice/pkg/trafficrouting"
 )
 
-// RoutingSnapshot is the observed state for one TrafficRouting, all of it live, because they are few. Writes store the API server's answer in it. It
-// is not safe for concurrent use.
+// RoutingSnapshot is the observed state for one TrafficRouting. All of it is live, because there are few
+// TrafficRoutings. Writes put the answers of the API server into it. It is not safe for concurrent use.
 type RoutingSnapshot struct {
 	// Seen is the view for the core, always up to date with the objects below.
 	Seen trafficrouting.Seen
 
 	routing                    *api.TrafficRouting
-	observedAt                 time.Time // when the look, or the latest commit that was taken, began
+	observedAt                 time.Time // when the observation, or the latest successful commit, began
 	users, staleUsers          []string
 	wantedRoutes, formerRoutes []routedObject
 	problems                   []rollout.Problem
 }
 
-// routedObject is a gateway object and what the TrafficRouting is to it. Of one that it no longer names only the Kind and the names are known.
+// routedObject is a gateway object with the release of the TrafficRouting on it. If the TrafficRouting no longer names
+// the object, only the kind and the names of the release are known.
 type routedObject struct {
 	*gateway
 	release traffic.Release
 }
 
-// ObserveRouting reads everything that the next step of a TrafficRouting depends on. Problems that a person must fix are in the snapshot. An error
-// is for [apiclient.IsGone], or passes by itself and calls for another try.
+// ObserveRouting reads everything that the next step of a TrafficRouting depends on. Problems that a person must solve
+// are in the snapshot. [apiclient.IsGone] recognizes the error for a deleted TrafficRouting; every other error passes
+// by itself, and the caller retries.
 func (c *Client) ObserveRouting(ctx context.Context, key types.NamespacedName) (*RoutingSnapshot, error) {
 	began := time.Now()
 	t, err := nilIfNotFound(c.getTrafficRouting(ctx, key))
@@ -62,15 +64,15 @@ func (c *Client) ObserveRouting(ctx context.Context, key types.NamespacedName) (
 	return s, nil
 }
 
-// readUsers tells Rollouts that ask for the TrafficRouting from those that cannot take their finalizer off: for they are gone, or name
-// another one by now.
+// readUsers finds the Rollouts that ask for the TrafficRouting. It also finds those that cannot remove their finalizer,
+// because they are deleted or name another TrafficRouting now.
 func (c *Client) readUsers(ctx context.Context, s *RoutingSnapshot) error {
 	for _, name := range trafficrouting.RequestingRollouts(s.routing.Finalizers) {
 		r, err := nilIfNotFound(c.getRollout(ctx, types.NamespacedName{Namespace: s.routing.Namespace, Name: name}))
 		if err != nil && !apiclient.IsForbidden(err) {
 			return fmt.Errorf("read Rollout %s: %w", name, err)
 		}
-		asks := err != nil // for all that is known
+		asks := err != nil // the Rollout may exist and ask
 		if r != nil {
 			spec, err := rollout.Parse(r)
 			asks = err != nil || spec.TrafficRouting == s.routing.Name
@@ -84,7 +86,8 @@ func (c *Client) readUsers(ctx context.Context, s *RoutingSnapshot) error {
 	return nil
 }
 
-// listRoutedObjects lists the gateway objects that it names, and those that it named when they were routed.
+// listRoutedObjects lists the gateway objects that the TrafficRouting names, and those that it named when it routed
+// them.
 func (c *Client) listRoutedObjects(s *RoutingSnapshot) {
 	t := s.routing
 	rel := traffic.Release{UID: string(t.UID), Namespace: t.Namespace, Name: t.Name, Kind: api.KindTrafficRouting, Epoch: t.Generation}
@@ -149,7 +152,7 @@ func (c *Client) readRoutedObjects(ctx context.Context, s *RoutingSnapshot) erro
 	return nil
 }
 
-// AddProblem shows a problem that came up while acting, until the next observation.
+// AddProblem shows a problem of an action, until the next observation.
 func (s *RoutingSnapshot) AddProblem(p rollout.Problem) {
 	s.problems = append(s.problems, p)
 	s.updateView()
@@ -176,7 +179,8 @@ func (s *RoutingSnapshot) updateView() {
 	}
 }
 
-// listedRelease is the release as the object itself lists it: for an object that the spec no longer names, only this entry has the Service.
+// listedRelease returns the release as the object lists it. Only the object still knows the Service if the
+// TrafficRouting no longer names the object.
 func (r routedObject) listedRelease() traffic.Release {
 	if r.live != nil {
 		for _, listed := range traffic.ReleasesOn(r.live) {
@@ -188,7 +192,7 @@ func (r routedObject) listedRelease() traffic.Release {
 	return r.release
 }
 
-// CommitRouting writes the status, unless it is what the TrafficRouting already has.
+// CommitRouting writes the status, unless the TrafficRouting already has it.
 func (c *Client) CommitRouting(ctx context.Context, s *RoutingSnapshot, status api.TrafficRoutingStatus) error {
 	if apiequality.Semantic.DeepEqual(s.routing.Status, status) {
 		return nil
@@ -214,7 +218,7 @@ func (c *Client) ApplyRouting(ctx context.Context, s *RoutingSnapshot, action ro
 	switch a := action.(type) {
 	case rollout.AddFinalizer:
 		err = c.setFinalizers(ctx, s, func(f string) bool { return f == api.FinalizerTrafficRouting }, api.FinalizerTrafficRouting)
-	case rollout.RemoveFinalizer: // and the finalizers of Rollouts that claim it
+	case rollout.RemoveFinalizer: // and the finalizers of Rollouts, whose TrafficRouting ceases to exist
 		err = c.setFinalizers(ctx, s, func(f string) bool {
 			return f == api.FinalizerTrafficRouting || strings.HasPrefix(f, api.FinalizerProgressingPrefix)
 		})
@@ -236,8 +240,9 @@ func (c *Client) ApplyRouting(ctx context.Context, s *RoutingSnapshot, action ro
 	return err
 }
 
-// applyWithinFence routes while the observation is recent, or never. A process that was stopped in between would otherwise route without a claim,
-// after another one has seen that no Rollout claims the TrafficRouting, and that nothing has to be restored.
+// applyWithinFence routes only while the observation is recent. Another executor may have seen since that no
+// Rollout asks any more and that nothing must be restored. A process that was stopped in between would then route for
+// no Rollout.
 func (c *Client) applyWithinFence(ctx context.Context, s *RoutingSnapshot, a rollout.ApplyRoute) error {
 	if err := checkFence(ctx, s.observedAt, a); err != nil {
 		return err
@@ -256,7 +261,7 @@ func (s *RoutingSnapshot) gatewayFor(ref rollout.Ref) *gateway {
 	return nil
 }
 
-// setFinalizers changes the finalizers, and forgets who no longer asks by one.
+// setFinalizers changes the finalizers, and drops the Rollouts that no longer have one from the snapshot.
 func (c *Client) setFinalizers(ctx context.Context, s *RoutingSnapshot, off func(string) bool, on ...string) error {
 	updated, err := c.changeFinalizers(ctx, s.routing, off, on...)
 	if err != nil {

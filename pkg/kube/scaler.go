@@ -21,7 +21,8 @@ import (
 	"sluice.dev/sluice/pkg/workload"
 )
 
-// autoscalerKinds are the kinds of autoscalers, each in the versions to try: the first that is served is taken.
+// autoscalerKinds returns the kinds of autoscalers, each in the versions to try. The client uses the first served
+// version.
 func autoscalerKinds() [][]schema.GroupVersionResource {
 	return [][]schema.GroupVersionResource{
 		{
@@ -38,29 +39,31 @@ type autoscaler struct {
 	resource schema.GroupVersionResource
 }
 
-// autoscalersTTL is how long a list of autoscalers is good enough in the middle of a release. Nothing tells of one that comes, so that it is
-// seen with the next look that lists them; a release that begins or ends lists them, and what this client changed itself it lists again.
+// autoscalersTTL is how long the client uses a list of autoscalers in the middle of a release. It does not watch
+// autoscalers, so it sees a new one at the next list. It lists them when a release begins or ends, and after a change
+// of its own.
 const autoscalersTTL = 10 * time.Second
 
-// autoscalerListKey identifies the list of one kind in one namespace.
+// autoscalerListKey names the list of one kind in one namespace.
 type autoscalerListKey struct {
 	namespace string
 	kind      schema.GroupResource
 }
 
-// disablesAutoscalers reports whether a release disables the autoscalers of the workload, because the workload then has another number of pods than
-// its owner wants. Only such a release pays for the lists.
+// disablesAutoscalers reports whether a release disables the autoscalers of the workload, because the workload then
+// does not have the pods that its owner wants. Other releases do not read autoscalers.
 func (s *Snapshot) disablesAutoscalers() bool {
 	return s.spec.Style == rollout.StyleBlueGreen || s.spec.ConstantCapacity || s.deployment != nil && workload.IsScaledDown(s.deployment)
 }
 
-// scaledByOthers reports whether somebody has scaled a workload that gives way to a canary.
+// scaledByOthers reports whether another manager has scaled a workload that a release scales down for a canary.
 func (s *Snapshot) scaledByOthers() bool {
 	return s.deployment != nil && workload.ScaledByOthers(s.deployment)
 }
 
-// ownerDeployment is the Deployment as its owner wants it. A number that came while an autoscaler is at work, because somebody has put that back, is the
-// autoscaler's: it took the pods that were left for all there are.
+// ownerDeployment returns the Deployment as its owner wants it. An autoscaler that a user has enabled again sets the
+// number of replicas by the remaining pods alone. ownerDeployment then keeps the number that the owner wanted before,
+// and meddled is true.
 func (s *Snapshot) ownerDeployment() (d *appsv1.Deployment, meddled bool) {
 	if !s.scaledByOthers() || !slices.ContainsFunc(s.observeAutoscalers(), func(one rollout.Autoscaler) bool { return !one.Disabled }) {
 		return s.deployment, false
@@ -77,7 +80,7 @@ func (o *observation) readAutoscalers(ctx context.Context) {
 	for _, versions := range autoscalerKinds() {
 		o.reads.Go(func() error {
 			list, err := o.autoscalersOfKind(ctx, versions)
-			if apiclient.IsForbidden(err) { // a kind without the right to list has no right to patch; the release goes on, because it may have no objects
+			if apiclient.IsForbidden(err) { // an executor that may not list them may not patch them either; the release goes on, because none may exist
 				p := apiclient.ForbiddenProblem(o.accessTo("list", versions[0].Group, versions[0].Resource, ""), err)
 				p.Warning, p.Unknown = true, false
 				o.addProblem(p)
@@ -92,7 +95,7 @@ func (o *observation) readAutoscalers(ctx context.Context) {
 	}
 }
 
-// autoscalersOfKind are all of one kind: as they were listed a while ago where that will do.
+// autoscalersOfKind returns all autoscalers of one kind, from an earlier list if that is enough.
 func (o *observation) autoscalersOfKind(ctx context.Context, versions []schema.GroupVersionResource) ([]autoscaler, error) {
 	key := autoscalerListKey{o.namespace, versions[0].GroupResource()}
 	if o.source != fromServer && !o.snapshot.scaledByOthers() {
@@ -111,8 +114,8 @@ func (o *observation) autoscalersOfKind(ctx context.Context, versions []schema.G
 	return list, err
 }
 
-// cachedListSuffices reports whether an older list suffices in a state. At the end of a release, a list with an active autoscaler may be from before
-// another executor disabled it, and no run would restore it.
+// cachedListSuffices reports whether an earlier list is enough in a state. At the end of a release the list may have an
+// autoscaler as it was before another executor disabled it. Then no executor would restore it.
 func cachedListSuffices(list []autoscaler, state rollout.State, of rollout.Ref) bool {
 	if !state.Releasing() || state == rollout.StateInitializing {
 		return false
@@ -123,11 +126,12 @@ func cachedListSuffices(list []autoscaler, state rollout.State, of rollout.Ref) 
 	})
 }
 
-// listAutoscalers lists one kind in the first version that is served.
+// listAutoscalers lists one kind in the first served version.
 func (c *Client) listAutoscalers(ctx context.Context, namespace string, versions []schema.GroupVersionResource) (all []autoscaler, err error) {
 	for _, resource := range versions {
 		c.readCounts.live.Add(1)
-		// The API server's memory is good enough: a patch is refused if it has become another object.
+		// The cache of the API server is enough: the API server refuses a patch if the name belongs to another object
+		// now.
 		list, err := apiclient.WithDeadline(ctx, func(ctx context.Context) (*unstructured.UnstructuredList, error) {
 			return c.objects.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 		})
@@ -145,7 +149,7 @@ func (c *Client) listAutoscalers(ctx context.Context, namespace string, versions
 	return nil, nil
 }
 
-// addAutoscalers adds the autoscalers of the workload.
+// addAutoscalers keeps the autoscalers of the workload.
 func (o *observation) addAutoscalers(all []autoscaler) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -156,7 +160,7 @@ func (o *observation) addAutoscalers(all []autoscaler) {
 	}
 }
 
-// observeAutoscalers are the autoscalers as the core sees them, in an order that does not depend on which kind was listed first.
+// observeAutoscalers returns the autoscalers for the core, in an order that does not depend on the order of the reads.
 func (s *Snapshot) observeAutoscalers() (seen []rollout.Autoscaler) {
 	for _, o := range s.autoscalers {
 		if one, ok := workload.ObserveAutoscaler(o.live, s.spec.Workload); ok {
@@ -169,7 +173,7 @@ func (s *Snapshot) observeAutoscalers() (seen []rollout.Autoscaler) {
 	return seen
 }
 
-// changeAutoscaler takes an autoscaler off the workload, or gives it back.
+// changeAutoscaler disables an autoscaler of the workload, or restores it.
 func (c *Client) changeAutoscaler(ctx context.Context, s *Snapshot, action rollout.Action, of rollout.Ref, change func(*unstructured.Unstructured) workload.Patch) error {
 	i := slices.IndexFunc(s.autoscalers, func(o autoscaler) bool {
 		return o.live.GetAPIVersion() == of.APIVersion && o.live.GetKind() == of.Kind && o.live.GetName() == of.Name
@@ -191,7 +195,7 @@ func (c *Client) patchAutoscaler(ctx context.Context, o autoscaler, namespace st
 	if err != nil {
 		return nil, err
 	}
-	defer c.autoscalers.Remove(autoscalerListKey{namespace, o.resource.GroupResource()}) // also after an error
+	defer c.autoscalers.Remove(autoscalerListKey{namespace, o.resource.GroupResource()}) // regardless of the result
 	return apiclient.WithDeadline(ctx, func(ctx context.Context) (*unstructured.Unstructured, error) {
 		return c.objects.Resource(o.resource).Namespace(namespace).
 			Patch(ctx, o.live.GetName(), types.MergePatchType, body, metav1.PatchOptions{FieldManager: api.FieldManager})

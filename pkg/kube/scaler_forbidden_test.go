@@ -19,7 +19,7 @@ import (
 	"sluice.dev/sluice/pkg/script"
 )
 
-// executorWithout is a user with the rights of the shipped executor, but for those on a resource.
+// executorWithout creates a user with the rights of the shipped executor, except those on a resource.
 func (w *world) executorWithout(resource string) (user string) {
 	w.t.Helper()
 	var role rbacv1.ClusterRole
@@ -44,8 +44,8 @@ func (w *world) executorWithout(resource string) (user string) {
 	return user
 }
 
-// whilePoliciesHold is a client of a user who finds the admission policies installed, as they are wherever Sluice is: without them a Rollout
-// shows that they are missing, before any other advice.
+// whilePoliciesHold returns a client of a user for whom the admission policies are installed, as in every installation.
+// Without them a Rollout shows that they are missing, before any other advice.
 func (w *world) whilePoliciesHold(user string) *kube.Client {
 	w.t.Helper()
 	cfg := rest.CopyConfig(plane.Config)

@@ -16,7 +16,7 @@ kind: HorizontalPodAutoscaler
 metadata: {name: web}
 spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, minReplicas: 1, maxReplicas: 3}`
 
-// The client uses a list for a while, and no longer when it has changed an object of the list.
+// The client uses a list for a while, but not after it has changed an autoscaler in the list itself.
 func TestAutoscalersAreListedNowAndThen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -61,7 +61,7 @@ func TestAutoscalersAreListedNowAndThen(t *testing.T) {
 		}
 	}
 
-	w.act(rollout.RestoreAutoscaler{Object: own.Object}) // act looks again when the autoscaler's controller has written
+	w.act(rollout.RestoreAutoscaler{Object: own.Object}) // act observes again when the autoscaler's controller has written
 	after, most := lists(observe)
 	if most <= few {
 		t.Errorf("after a change of its own the look made %d reads", most)

@@ -15,8 +15,8 @@ import (
 	"sluice.dev/sluice/pkg/workload"
 )
 
-// Snapshot is the observed state of the world for one Rollout. Writes store the API server's answer in it, so the next plan needs no further read.
-// It is not safe for concurrent use.
+// Snapshot is the observed state for one Rollout. Writes put the answers of the API server into it, so the next plan
+// needs no further read. It is not safe for concurrent use.
 type Snapshot struct {
 	// Seen is the view for the core, always up to date with the objects below.
 	Seen rollout.Seen
@@ -24,52 +24,53 @@ type Snapshot struct {
 	Scripts []api.ScriptStatus
 
 	spec           rollout.Spec
-	observedAt     time.Time // when the latest look, or the latest commit that was taken, began
+	observedAt     time.Time // when the latest observation, or the latest successful commit, began
 	rollout        *api.Rollout
 	deployment     *appsv1.Deployment
-	object         *workloadObject // the workload, when it is no Deployment; nil as long as it was not looked for
+	object         *workloadObject // the workload, if it is not a Deployment; nil until it was read
 	canary         *appsv1.Deployment
 	replicaSets    []*appsv1.ReplicaSet
 	otherRollout   string     // another live Rollout that has adopted the workload
 	backends       []*backend // in the order of the routing
 	gateways       []*gateway
 	autoscalers    []autoscaler
-	trafficRouting *api.TrafficRouting // the one that it names
-	// pods are the new ones, as they were when what runs them had the resourceVersion podsOwnerVersion; podsUpToDate: or later. labelled is nil where labels
-	// are not looked at.
+	trafficRouting *api.TrafficRouting // the TrafficRouting that the Rollout names
+	// pods are the new pods. They were read when their owner had the resourceVersion podsOwnerVersion. podsUpToDate is
+	// true if they are no older than that version. podLabelCache is nil if the observation does not read labels.
 	pods             []metav1.PartialObjectMetadata
 	podsOwnerVersion string
 	podsUpToDate     bool
 	podLabelCache    *podLabelCache
 	problems         []rollout.Problem
-	// unroutable are the problems of gateway objects that no script can route through. They come before all others: a user should not install a kind, or
-	// grant a right, only to learn this afterwards.
+	// unroutable are the problems with gateway objects of kinds without a script. They come before all others, so that
+	// a user does not first install a kind, or grant it, in vain.
 	unroutable []rollout.Problem
 
-	// needProblem is what pods of the stable version may lose.
+	// needProblem is about objects that stable pods need and may lose.
 	needProblem *rollout.Problem
 	// coverageProblem is about policies that cover the stable version only.
 	coverageProblem *rollout.Problem
 
-	// liveParts are the parts that were read from the API server, or answered by it to a write, and not shown by a watch.
+	// liveParts are the parts that the client read from the API server, or got as the answer to a write, and not from a
+	// watch.
 	liveParts partSet
-	// replicaSetsVersion is the resourceVersion of that list, when it is live.
+	// replicaSetsVersion is the resourceVersion of the list of ReplicaSets, if it is live.
 	replicaSetsVersion string
-	// scriptsName and scriptsFingerprint tell which ConfigMap of users was looked at.
+	// scriptsName and scriptsFingerprint identify the ConfigMap of users that was read.
 	scriptsName, scriptsFingerprint string
-	// templates are the templates of metrics that were looked at.
+	// templates are the templates of metrics that were read.
 	templates map[trackedItem]itemVersion
-	// dependencies are the objects that routes depend on, such as Gateways and their classes, as they were found.
+	// dependencies are the states of the objects that routes depend on, such as Gateways and their classes.
 	dependencies map[trackedItem]itemVersion
 }
 
-// AddProblem shows a problem that came up while acting, until the next observation.
+// AddProblem shows a problem of an action, until the next observation.
 func (s *Snapshot) AddProblem(p rollout.Problem) {
 	s.problems = append(s.problems, p)
 	s.updateView()
 }
 
-// updateView makes the view for the core from the objects.
+// updateView builds the view for the core from the objects.
 func (s *Snapshot) updateView() {
 	r := s.rollout
 	uid := string(r.UID)
@@ -126,8 +127,9 @@ func (s *Snapshot) observeWorkload() *rollout.Workload {
 	return &w
 }
 
-// sortedProblems puts problems that no user can fix first, then problems that stop a release, then warnings, in an order that does not depend on the
-// order of the reads. The status shows the first one, and each change of a message costs a write.
+// sortedProblems returns the problems that hide the state first, then those that stop a release, and warnings last. The
+// order does not depend on the order of the reads. The status shows the first problem, and a changing message would be
+// written again and again.
 func (s *Snapshot) sortedProblems() []rollout.Problem {
 	rank := func(p rollout.Problem) int {
 		switch {
@@ -145,13 +147,14 @@ func (s *Snapshot) sortedProblems() []rollout.Problem {
 	return slices.Concat(s.unroutable, sorted)
 }
 
-// rolloutKey is the namespace and name of the Rollout.
+// rolloutKey is the key of the Rollout.
 func (s *Snapshot) rolloutKey() types.NamespacedName {
 	return types.NamespacedName{Namespace: s.rollout.Namespace, Name: s.rollout.Name}
 }
 
-// stepsToRender are the steps that a plan may look at: all of them where a release may begin, so that a step which cannot be routed
-// is known before a pod is created; within a step that one, the next one, and one that somebody jumps to.
+// stepsToRender returns the steps that a plan may use. If a release may begin, it returns all steps, so that the
+// executor finds a step that it cannot route before it creates a pod. Within a step it returns that step, the next one,
+// and the step that a user jumps to.
 func (s *Snapshot) stepsToRender() map[int32]traffic.Strategy {
 	wanted := map[int32]traffic.Strategy{}
 	add := func(n int32) {
@@ -162,7 +165,7 @@ func (s *Snapshot) stepsToRender() map[int32]traffic.Strategy {
 	if n := rollout.HandBackStep(s.Seen.Workload, s.Seen.Canary); n != 0 {
 		wanted[n] = s.handBackStrategy(rollout.Percent(-n))
 	}
-	last := int32(len(s.spec.Steps)) + 1 // of a blue-green release
+	last := int32(len(s.spec.Steps)) + 1 // the last step of a blue-green release
 	if !s.releaseState().InStep() || s.hasNewVersion() {
 		for n := range s.spec.Steps {
 			add(int32(n + 1))
@@ -170,17 +173,17 @@ func (s *Snapshot) stepsToRender() map[int32]traffic.Strategy {
 		add(last)
 		return wanted
 	}
-	current := min(s.rollout.Status.Sluice.Step, int32(len(s.spec.Steps))) // the plan may have become shorter
+	current := min(s.rollout.Status.Sluice.Step, int32(len(s.spec.Steps))) // the user may have removed steps
 	add(current)
 	add(current + 1)
-	add(last) // a promotion skips the steps between
+	add(last) // a user who promotes a release skips the steps between
 	if c := s.rollout.Status.Common(); c != nil {
 		add(c.NextStepIndex)
 	}
 	return wanted
 }
 
-// handBackStrategy is the step under way with another share of the traffic.
+// handBackStrategy returns the strategy of the current step with another share of the traffic.
 func (s *Snapshot) handBackStrategy(weight rollout.Percent) traffic.Strategy {
 	step, _ := s.spec.Step(sluiceStatusOf(s.rollout).Step)
 	strategy := traffic.StrategyOf(step)
@@ -188,7 +191,8 @@ func (s *Snapshot) handBackStrategy(weight rollout.Percent) traffic.Strategy {
 	return strategy
 }
 
-// hasNewVersion reports whether the workload has another template than the release under way, so that the release will begin again.
+// hasNewVersion reports whether the template of the workload differs from the template of the release, so that the
+// release will begin again.
 func (s *Snapshot) hasNewVersion() bool {
 	m, w := s.rollout.Status.Sluice, s.Seen.Workload
 	return m == nil || w == nil || m.CanaryRevision != w.Revision

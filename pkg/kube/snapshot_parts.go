@@ -1,6 +1,6 @@
 package kube
 
-// part is a part of a snapshot: the result of one request, or of the reads of all gateway objects.
+// part is a part of a snapshot. One request reads it, or one pass over all gateway objects.
 type part int
 
 const (
@@ -14,7 +14,7 @@ const (
 	partStableEndpoints
 	partRoutes
 	partPolicies
-	partCount // their number
+	partCount // the number of parts
 )
 
 // partSet is a set of parts.

@@ -20,10 +20,10 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// frost holds back what watches show while it is on.
+// frost delays the events of watches while it is on.
 type frost struct {
 	mu   sync.Mutex
-	thaw chan struct{} // nil while it is off
+	thaw chan struct{} // nil while frost is off
 }
 
 func (f *frost) on() {
@@ -61,7 +61,7 @@ func (b frozen) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// watcher is a client whose watches can be frozen.
+// watcher is a client whose watches can be delayed.
 type watcher struct {
 	*kube.Client
 	frost
@@ -92,12 +92,12 @@ func (w *world) watching() *watcher {
 	return k
 }
 
-// sees waits until the watches of k show something.
+// sees waits until the watches of k show a state.
 func (w *world) sees(k *watcher, what string, is func(rollout.Seen) bool) {
 	w.t.Helper()
 	w.eventually("the watches show "+what, func() bool {
 		s, ok := k.ObserveCached(w.key("web"))
-		if !ok { // the gateway kind is watched from the first look on
+		if !ok { // the first observation starts the watch of the gateway kind
 			_, _ = k.Observe(w.t.Context(), w.key("web"))
 			return false
 		}
@@ -105,7 +105,7 @@ func (w *world) sees(k *watcher, what string, is func(rollout.Seen) bool) {
 	})
 }
 
-// atRest makes the usual objects, and has the Rollout come to rest.
+// atRest creates the usual objects and waits until the Rollout is idle.
 func (w *world) atRest() {
 	w.t.Helper()
 	w.settled()
@@ -137,7 +137,7 @@ func TestNothingIsRaisedOnTheWordOfAWatch(t *testing.T) {
 	w.drive("web", rollout.StatePaused)
 	k := w.watching()
 	w.kubectl("", "patch", "rollout", "web", "--subresource=status", "--type=merge", "-p", `{"status":{"canaryStatus":{"currentStepState":"StepReady"}}}`)
-	// A release that is about to raise its route: the pods of the second step are ready.
+	// The release is about to raise its route: the pods of the second step are ready.
 	w.eventually("the second step may be routed", func() bool {
 		s := w.observe("web")
 		d, raises, _ := planned(s)
@@ -174,8 +174,9 @@ func TestNothingIsRaisedOnTheWordOfAWatch(t *testing.T) {
 	}
 }
 
-// A process was stopped between a commit and the creation of the canary, while another one has gone on. When it wakes up, it reads the other parts
-// that the canary depends on; these reads must not count for the Rollout.
+// A process was stopped between a commit and the create of the canary, and another executor has gone on. When the
+// process continues, it reads the other objects that the canary depends on. That read must not replace a read of the
+// Rollout.
 func TestWhatWasCommittedLongAgoIsConfirmed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -212,7 +213,7 @@ func TestWhatWasCommittedLongAgoIsConfirmed(t *testing.T) {
 	}
 }
 
-// An object that a Rollout names may exist for long before the watches show it: a release must not be held for it.
+// An object that a Rollout names may exist long before the watches show it. A release must not be held for it.
 func TestNothingIsMissingOnTheWordOfAWatch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -287,13 +288,13 @@ func TestALateChangeIsTold(t *testing.T) {
 	w.changesLate(k, func() { w.kubectl("", "label", "service", "web", "late=true") })
 }
 
-// A script creates an object of another kind for the one that the Rollout names. A user deletes it.
+// A script creates an object of another kind for the gateway object that the Rollout names. A user deletes it.
 func TestALateChangeBesideAGatewayObjectIsTold(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.kubectl("", "apply", "--server-side", "-f", "../../bin/crds/traefik.yaml")
 	w.kubectl("", "wait", "crd/ingressroutes.traefik.io", "crd/traefikservices.traefik.io", "crd/middlewares.traefik.io", "--for=condition=Established")
-	w.kubectl("", "get", "ingressroutes,traefikservices,middlewares") // kubectl asks again while the API server still prepares a new kind
+	w.kubectl("", "get", "ingressroutes,traefikservices,middlewares") // kubectl retries while the API server still prepares a new kind
 	w.apply(deployment, service, `
 apiVersion: traefik.io/v1alpha1
 kind: IngressRoute
@@ -309,7 +310,7 @@ spec: {routes: [{match: Host(`+"`a`"+`), kind: Rule, services: [{name: web, port
 	w.changesLate(k, func() { w.kubectl("", "delete", "traefikservices", "--all") })
 }
 
-// changesLate has a run of k end before its watches show a change, and waits until k is told of that.
+// changesLate makes a run of k end before its watches show a change, and waits until k gets notice of the change.
 func (w *world) changesLate(k *watcher, change func()) {
 	w.t.Helper()
 	k.on()

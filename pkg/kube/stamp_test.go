@@ -32,7 +32,7 @@ func (p *puts) of(r *http.Request) {
 	}
 }
 
-// since the last call.
+// since returns the updates since the last call.
 func (p *puts) since() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -41,7 +41,7 @@ func (p *puts) since() string {
 	return strings.Join(list, ", ")
 }
 
-// clientThatTells is one with the executor's rights, whose updates of VirtualServices are counted.
+// clientThatTells returns a client with the executor's rights whose updates of VirtualServices are counted.
 func (w *world) clientThatTells() (*kube.Client, *puts) {
 	w.t.Helper()
 	sent := &puts{}
@@ -51,7 +51,8 @@ func (w *world) clientThatTells() (*kube.Client, *puts) {
 	}), sent
 }
 
-// exportAtHalf adds a field to a VirtualService with a weight of 50: whether it does cannot be told from the fields of the object.
+// exportAtHalf adds a field to a VirtualService with a weight of 50. The fields of the object do not show whether it
+// will.
 const exportAtHalf = `
 apiVersion: admissionregistration.k8s.io/v1
 kind: MutatingAdmissionPolicy
@@ -70,7 +71,7 @@ kind: MutatingAdmissionPolicyBinding
 metadata: {name: NAME}
 spec: {policyName: NAME}`
 
-// exporting has the policy in force in the namespace of w.
+// exporting puts the policy in force in the namespace of w.
 func (w *world) exporting() {
 	w.t.Helper()
 	w.apply(strings.ReplaceAll(exportAtHalf, "NAME", w.namespace))
@@ -81,7 +82,7 @@ func (w *world) exporting() {
 	})
 	const half = `{"spec":{"http":[{"route":[{"destination":{"host":"web"},"weight":50},{"destination":{"host":"other"},"weight":50}]}]}}`
 	w.eventually("the policy is in force", func() bool {
-		// Until it knows the schema of the kind, the API server refuses what the policy is for.
+		// Until the API server knows the schema of the kind, it refuses the objects that the policy changes.
 		out, err := plane.Kubectl(w.t.Context(), "-n", w.namespace, "patch", "virtualservice/web", "--type=merge", "--dry-run=server", "-p", half, "-o", "jsonpath={.spec.exportTo}")
 		return err == nil && out == `["."]`
 	})
@@ -98,11 +99,11 @@ func TestWhatTheAPIServerKeepsUnforeseenIsRecordedInASecondWrite(t *testing.T) {
 		step            int32
 		requests, field string
 	}{
-		{1, "tried, written", ""},        // such fields are not known yet
-		{2, "written, written", `["."]`}, // all fields are known to be kept, and that is wrong
-		{1, "tried, written", ""},        // nothing is relied on any more
-		{2, "tried, written", `["."]`},   // and the test write matches the forecast
-		{1, "tried, written", ""},        // for ever
+		{1, "tried, written", ""},        // the fields are not known yet
+		{2, "written, written", `["."]`}, // the API server is believed to keep all fields, which is wrong
+		{1, "tried, written", ""},        // the executor no longer relies on the known fields
+		{2, "tried, written", `["."]`},   // the dry run predicts the digest
+		{1, "tried, written", ""},        // and so on for ever
 	}
 	for i, c := range steps {
 		route := w.observe("web").Seen.Routes[0]

@@ -57,7 +57,7 @@ func TestAServerThatIsBusyIsAskedOnceAndNamesItsWait(t *testing.T) {
 	}
 }
 
-// The API server gives this answer about one kind if it cannot convert the stored objects of that kind.
+// The API server gives this answer for one kind if it cannot convert the stored objects of that kind.
 func TestAKindThatCannotBeServedSlowsNobodyDown(t *testing.T) {
 	t.Parallel()
 	const body = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"TooManyRequests","code":429,"details":{"retryAfterSeconds":1},

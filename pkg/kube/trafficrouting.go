@@ -14,7 +14,7 @@ import (
 	"sluice.dev/sluice/pkg/trafficrouting"
 )
 
-// This file is about the TrafficRouting that a Rollout names, as the Rollout sees it. Few name one, so that it is read each time.
+// This file is about the TrafficRouting that a Rollout names. Few Rollouts name one, so the client reads it each time.
 
 const trafficRoutings = "trafficroutings"
 
@@ -60,10 +60,10 @@ func (s *Snapshot) observeTrafficRouting() *rollout.TrafficRouting {
 	return seen
 }
 
-// progressingFinalizer is the finalizer that a Rollout uses to claim a TrafficRouting.
+// progressingFinalizer returns the finalizer that a Rollout uses to ask for a TrafficRouting.
 func progressingFinalizer(name string) string { return api.FinalizerProgressingPrefix + name }
 
-// claimTrafficRouting has the Rollout ask for its TrafficRouting, or no longer do so.
+// claimTrafficRouting makes the Rollout ask for its TrafficRouting, or stop asking.
 func (c *Client) claimTrafficRouting(ctx context.Context, s *Snapshot, a rollout.Action, claim bool) error {
 	if s.trafficRouting == nil {
 		return apiclient.StaleAction(a)
@@ -85,7 +85,8 @@ func (c *Client) claimTrafficRouting(ctx context.Context, s *Snapshot, a rollout
 	return nil
 }
 
-// changeFinalizers takes finalizers off a TrafficRouting, which must be as it was seen, and then puts some on.
+// changeFinalizers removes finalizers from a TrafficRouting and then adds some, if it has not changed since it was
+// read.
 func (c *Client) changeFinalizers(ctx context.Context, t *api.TrafficRouting, off func(string) bool, on ...string) (*api.TrafficRouting, error) {
 	finalizers := slices.Concat(slices.DeleteFunc(slices.Clone(t.Finalizers), off), on)
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{

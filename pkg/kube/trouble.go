@@ -14,11 +14,12 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// This file handles resources that the API server cannot serve while it serves others. For example, the conversion webhook of one CustomResourceDefinition is
-// down. A rollback must not wait for such a resource.
+// This file handles resources that the API server cannot serve while it serves others. For example, the conversion
+// webhook of one CustomResourceDefinition is down. A rollback must not wait for such a resource.
 
 const (
-	// A failure is a lasting one after errorLasts. The client forgets a failure that it has not seen again within errorForgotten.
+	// A failure becomes a lasting one after errorLasts. The client forgets a failure that it has not seen again within
+	// errorForgotten.
 	errorLasts     = 10 * time.Second
 	errorForgotten = time.Minute
 )
@@ -42,7 +43,8 @@ func isLasting(err error) bool {
 	return errors.As(err, &lasting)
 }
 
-// recordResult records the result of a call about a resource, at the time now. It returns err, as a lastingError if calls have failed for errorLasts.
+// recordResult records the result of a call about a resource, at the time now. It returns err, as a lastingError if
+// calls have failed for errorLasts.
 func (t *serverErrors) recordResult(of schema.GroupVersionResource, err error, now time.Time) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -66,8 +68,9 @@ func (t *serverErrors) recordResult(of schema.GroupVersionResource, err error, n
 	return &lastingError{err}
 }
 
-// reportUnreadable adds a problem with a gateway object if a person must mend an error about a resource: the executor lacks a right, or the error lasts. It returns all
-// other errors. blind: the executor cannot restore the gateway object either.
+// reportUnreadable adds a problem with a gateway object if a person must correct an error about a resource: the
+// executor lacks a right, or the error lasts. It returns all other errors. blind says that the executor cannot restore
+// the gateway object either.
 func (o *observation) reportUnreadable(of schema.GroupVersionResource, on apiclient.Access, blind bool, err error) error {
 	on.Group, on.Resource = of.Group, of.Resource
 	var p rollout.Problem

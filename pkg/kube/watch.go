@@ -21,27 +21,29 @@ import (
 	"sluice.dev/sluice/pkg/workload"
 )
 
-// informers are the overlays of a client. Nothing is watched before [Client.Start] runs: until then everything is read live.
+// informers are the overlays of a client. No watch runs before [Client.Start]: until then the client reads everything
+// live.
 type informers struct {
 	rollouts       *cache.Overlay[*api.Rollout]
 	deployments    *cache.Overlay[*appsv1.Deployment]
 	replicaSets    *cache.Overlay[*appsv1.ReplicaSet]
 	services       *cache.Overlay[*corev1.Service]
 	endpointSlices *cache.Overlay[*discoveryv1.EndpointSlice]
-	scripts        *cache.Overlay[*corev1.ConfigMap] // nil when no ConfigMap is read
-	// templates are watched from when a Rollout names one: a cluster may not even serve them.
+	scripts        *cache.Overlay[*corev1.ConfigMap] // nil if the client reads no ConfigMap
+	// templates is watched only after a Rollout names a template, because a cluster may not serve templates.
 	templates          *cache.Overlay[*api.AnalysisTemplate]
 	clusterTemplates   *cache.Overlay[*api.ClusterAnalysisTemplate]
 	templatesRequested chan struct{}
 	templatesStarted   atomic.Bool
 
-	// requestedKinds are kinds to be watched from now on.
+	// requestedKinds has the kinds to start watching.
 	requestedKinds chan watchedKind
 	mu             sync.Mutex
 	kinds          map[watchedKind]*cache.Overlay[*unstructured.Unstructured]
 }
 
-// watchedKind is a kind that is watched from when a Rollout names it: of gateway objects, or of workloads that are no Deployments.
+// watchedKind is a kind that the client watches once a Rollout names it. It is a kind of gateway objects, or of
+// workloads other than Deployments.
 type watchedKind struct {
 	schema.GroupVersionResource
 	isWorkload bool
@@ -79,9 +81,9 @@ func (c *Client) newInformers() (m *informers, err error) {
 	return m, err
 }
 
-// Start keeps in memory what releases look at, by watches, until ctx is done; call it once. Without it, and for what may not be
-// watched, everything is read live. moved is told of each Rollout that [Client.TrackAfterRun] was called for when something of it has
-// changed since; it must not block.
+// Start watches the objects that releases look at, until ctx is done; call it once. Without it, and for resources that
+// it may not watch, the client reads everything live. Start calls moved with a Rollout that was passed to
+// [Client.TrackAfterRun] when one of its objects has changed since. moved must not block.
 func (c *Client) Start(ctx context.Context, moved func(types.NamespacedName)) {
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -131,18 +133,18 @@ func (m *informers) startTemplates(ctx context.Context, running *sync.WaitGroup,
 	startWatch(ctx, running, c, "clusteranalysistemplates."+api.GroupSluice, m.clusterTemplates)
 }
 
-// requestTemplates has templates watched from now on, if anything is.
+// requestTemplates starts the watches of templates, if the other watches run.
 func (m *informers) requestTemplates() {
 	if !m.rollouts.IsRunning() || m.templatesStarted.Load() {
 		return
 	}
 	select {
 	case m.templatesRequested <- struct{}{}:
-	default: // somebody has asked already
+	default: // another run has asked already
 	}
 }
 
-// forKind is the overlay of a kind; it is nil, and about to come, when the kind is asked for the first time.
+// forKind returns the overlay of a kind. The first request for a kind starts its watch and gets nil.
 func (m *informers) forKind(kind watchedKind) *cache.Overlay[*unstructured.Unstructured] {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -151,7 +153,7 @@ func (m *informers) forKind(kind watchedKind) *cache.Overlay[*unstructured.Unstr
 		select {
 		case m.requestedKinds <- kind:
 			m.kinds[kind] = nil
-		default: // too many at once; the next one who asks brings it
+		default: // too many at once; a later request starts it
 		}
 	}
 	return known
@@ -189,7 +191,7 @@ func (c *Client) IsWatching() bool { return c.informers.rollouts.IsUsable() }
 // syncTimeout bounds how long [Client.WaitForCacheSync] waits.
 const syncTimeout = 10 * time.Second
 
-// WaitForCacheSync waits until the first lists are in, but not for long: what may not be listed never comes.
+// WaitForCacheSync waits for the first lists, or until a timeout: a list that the client may not read never comes.
 func (c *Client) WaitForCacheSync(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
@@ -201,14 +203,16 @@ func (c *Client) WaitForCacheSync(ctx context.Context) {
 	m.endpointSlices.WaitForSync(ctx)
 }
 
-// ListRollouts returns all Rollouts of the watch, which the caller must not change. It waits for the first list of the watch without a limit.
+// ListRollouts returns all Rollouts that the watch shows; the caller must not change them. It waits for the first list,
+// without a timeout.
 func (c *Client) ListRollouts(ctx context.Context) []*api.Rollout {
 	c.informers.rollouts.WaitForSync(ctx)
 	return c.informers.rollouts.ListWatched()
 }
 
-// IsIdle reports whether the watches show that a Rollout needs no work: its last release is over, and neither it nor the template of its workload
-// has changed since. It knows Deployments only, and sends no request.
+// IsIdle reports whether the watches show nothing to do for a Rollout. That is so if its last release is over, and neither
+// the Rollout nor the template of its workload has changed since. It knows Deployments only, and does not call the API
+// server.
 func (c *Client) IsIdle(key types.NamespacedName) bool {
 	r, known := c.informers.rollouts.GetObject(key)
 	if !known || r == nil || r.DeletionTimestamp != nil || r.Status.ObservedGeneration != r.Generation {
@@ -227,7 +231,8 @@ func (c *Client) IsIdle(key types.NamespacedName) bool {
 	return !held && workload.TemplateRevision(d.Spec.Template) == m.CanaryRevision
 }
 
-// IdleSince is since when the watches show no release of a Rollout. ok is false while there is one, and before the first.
+// IdleSince returns the time since when the watches show no release of a Rollout. ok is false while a release is under
+// way, and before the first release.
 func (c *Client) IdleSince(key types.NamespacedName) (since time.Time, ok bool) {
 	r, known := c.informers.rollouts.GetObject(key)
 	if !known || r == nil {

@@ -16,7 +16,7 @@ import (
 	"sluice.dev/sluice/pkg/workload"
 )
 
-// changeWorkloadObject carries out an action on a workload that is no Deployment.
+// changeWorkloadObject carries out an action on a workload that is not a Deployment.
 func (c *Client) changeWorkloadObject(ctx context.Context, s *Snapshot, action rollout.Action) error {
 	if !s.object.isPresent() {
 		return apiclient.StaleAction(action)
@@ -57,7 +57,8 @@ func (c *Client) changeWorkloadObject(ctx context.Context, s *Snapshot, action r
 	return c.sendObjectPatch(ctx, s, action, types.MergePatchType, body)
 }
 
-// readIdleDependents reads the dependents of a workload whose idle state was cached: the cached state ends with the first change.
+// readIdleDependents reads the revisions and pods of a workload for which only its last state is known. The first
+// change of the workload ends that state.
 func (c *Client) readIdleDependents(ctx context.Context, s *Snapshot) error {
 	if s.object.idleState == nil {
 		return nil
@@ -81,7 +82,7 @@ func (c *Client) sendObjectPatch(ctx context.Context, s *Snapshot, action rollou
 	return nil
 }
 
-// restoreWorkloadObject gives the workload the template of an older revision again.
+// restoreWorkloadObject restores the template of an older revision in the workload.
 func (c *Client) restoreWorkloadObject(ctx context.Context, s *Snapshot, a rollout.RestoreTemplate) error {
 	body, err := s.object.RestoreTemplate(a.Hash)
 	if err != nil {
@@ -90,7 +91,7 @@ func (c *Client) restoreWorkloadObject(ctx context.Context, s *Snapshot, a rollo
 	return c.sendObjectPatch(ctx, s, a, types.JSONPatchType, body)
 }
 
-// replacePods deletes pods, each only as it was seen.
+// replacePods deletes pods, each only if it has not changed since it was read.
 func (c *Client) replacePods(ctx context.Context, s *Snapshot, a rollout.ReplacePods) error {
 	if !s.object.isPresent() {
 		return apiclient.StaleAction(a)

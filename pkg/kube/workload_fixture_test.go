@@ -14,12 +14,12 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// other is a kind of workload that is no Deployment, of two pods called web.
+// other is a kind of workload other than Deployment, with two pods, called web.
 type other struct {
 	resource, kind, spec string
-	// held is what the hold policy adds to a change, under metadata.annotations and under spec.
+	// annotations and held are the additions of the hold policy to a change, under metadata.annotations and under spec.
 	annotations, held string
-	// left is the update strategy without a release.
+	// left is the update strategy while no release is under way.
 	left string
 }
 
@@ -29,7 +29,7 @@ func others() map[string]other {
 			"statefulset", "StatefulSet", "replicas: 2", `"sluice.dev/original.partition":"0"`, `"updateStrategy":{"rollingUpdate":{"partition":32767}}`,
 			`{"type":"RollingUpdate"}`,
 		},
-		"a DaemonSet": { // on both of the nodes
+		"a DaemonSet": { // one pod on each of the two nodes
 			"daemonset", "DaemonSet", "", `"sluice.dev/original.type":"RollingUpdate"`, `"updateStrategy":{"type":"OnDelete"}`,
 			`{"rollingUpdate":{"maxSurge":0,"maxUnavailable":1},"type":"RollingUpdate"}`,
 		},
@@ -49,18 +49,18 @@ spec:
   %s`, o.kind, o.spec)
 }
 
-// rollout is like the usual one, in the only style that there is. All pods of the last step get all the traffic.
+// rollout returns the usual Rollout in the only style of the kind. In its last step all pods get all the traffic.
 func (o other) rollout() string {
 	return strings.NewReplacer("kind: Deployment", "kind: "+o.kind, "      enableExtraWorkloadForCanary: true\n", "", "replicas: 100%, traffic: 50%", "replicas: 100%, traffic: 100%").Replace(canaryRollout)
 }
 
-// image is the patch of a user who changes the image, as the hold policy lets it through.
+// image is the patch of a user who changes the image, after the hold policy has changed it.
 func (o other) image(tag string) string {
 	return fmt.Sprintf(`{"metadata":{"annotations":{"rollouts.kruise.io/in-progressing":"{\"rolloutName\":\"web\"}",%s}},
 		"spec":{%s,"template":{"spec":{"containers":[{"name":"web","image":"web:%s"}]}}}}`, o.annotations, o.held, tag)
 }
 
-// rests makes the objects, and has the Rollout come to rest.
+// rests creates the objects and waits until the Rollout is idle.
 func (w *world) rests(o other) {
 	w.t.Helper()
 	w.apply(o.manifest(), service, virtualService, o.rollout())
@@ -211,7 +211,7 @@ func TestWhatIsDoneAboutARestedWorkloadBeginsWithALook(t *testing.T) {
 	w := newWorld(t)
 	w.rests(others()["a StatefulSet"])
 	_ = w.observe("web")
-	s := w.observe("web") // as it was seen before
+	s := w.observe("web") // from the idle cache
 	d := rollout.Decision{Status: *s.Seen.Status.DeepCopy(), Actions: []rollout.Action{rollout.DisownWorkload{}}}
 	_, before := w.client.ReadCounts()
 	if moved, err := w.client.ConfirmDecision(t.Context(), s, d); moved || err != nil {
@@ -358,7 +358,7 @@ rules: [{apiGroups: [games.example.com], resources: [servers], verbs: [get, list
 	w.drive("web", rollout.StateIdle)
 	w.adopted()
 	k := w.watching()
-	if _, err := k.Observe(t.Context(), w.key("web")); err != nil { // from which it knows the kind
+	if _, err := k.Observe(t.Context(), w.key("web")); err != nil { // the observation makes the client know the kind
 		t.Fatal(err)
 	}
 	w.removedByForce()

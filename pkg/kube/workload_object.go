@@ -19,16 +19,18 @@ import (
 	"sluice.dev/sluice/pkg/workload"
 )
 
-// workloadObject is a workload that is no Deployment. Its kind is watched; what hangs on it is not, and is listed when it is asked for.
+// workloadObject is a workload that is not a Deployment. The client watches its kind. It does not watch the revisions
+// and pods, and lists them on demand.
 type workloadObject struct {
-	workload.Object // Live is nil if it does not exist
+	workload.Object // Live is nil if the workload does not exist
 	kind            workload.Kind
 	resource        schema.GroupVersionResource
-	// idleState is how it was last seen, where nothing has changed since; then what hangs on it has not been read.
+	// idleState is the last observed state, if the workload has not changed since. Its revisions and pods are then not
+	// read.
 	idleState *rollout.Workload
 }
 
-// isPresent reports whether the workload is one that is no Deployment, and exists.
+// isPresent reports whether the workload exists and is not a Deployment.
 func (w *workloadObject) isPresent() bool { return w != nil && w.Live != nil }
 
 func (w *workloadObject) watchedKind() watchedKind {
@@ -42,7 +44,7 @@ func (w *workloadObject) observedOrIdle(rolloutName string) rollout.Workload {
 	return w.ObserveWorkload(rolloutName)
 }
 
-// revisionsFingerprint tells apart the states of what hangs on the workload.
+// revisionsFingerprint tells the states of the workload's revisions apart.
 func (w *workloadObject) revisionsFingerprint(rolloutName string) string {
 	if !w.isPresent() {
 		return ""
@@ -55,7 +57,7 @@ func (w *workloadObject) isHeld() bool {
 	return held
 }
 
-// labelSelector finds what hangs on the workload, and maybe more.
+// labelSelector matches the revisions and pods of the workload, and maybe others.
 func (w *workloadObject) labelSelector() string {
 	fields, found, _ := unstructured.NestedMap(w.Live.Object, "spec", "selector")
 	selector := &metav1.LabelSelector{}
@@ -65,7 +67,7 @@ func (w *workloadObject) labelSelector() string {
 	return metav1.FormatLabelSelector(selector)
 }
 
-// revisionLabel is the label that Services use to tell the revisions of the workload apart.
+// revisionLabel returns the label that Services use to select one revision of the workload.
 func (s *Snapshot) revisionLabel() string {
 	if kind, ok := workload.KindOf(s.spec.Workload); ok {
 		return kind.HashLabel
@@ -76,7 +78,7 @@ func (s *Snapshot) revisionLabel() string {
 	return api.LabelPodTemplateHash
 }
 
-// workloadMeta is the workload's metadata, nil if it does not exist.
+// workloadMeta returns the workload's metadata, nil if the workload does not exist.
 func (s *Snapshot) workloadMeta() metav1.Object {
 	switch {
 	case s.deployment != nil:
@@ -87,7 +89,7 @@ func (s *Snapshot) workloadMeta() metav1.Object {
 	return nil
 }
 
-// readWorkloadObject reads a workload that is no Deployment.
+// readWorkloadObject reads a workload that is not a Deployment.
 func (o *observation) readWorkloadObject(ctx context.Context) {
 	s, ref := o.snapshot, o.snapshot.spec.Workload
 	if s.object == nil {
@@ -109,7 +111,7 @@ func (o *observation) readWorkloadObject(ctx context.Context) {
 		on.Workload = true
 		o.startRead(ctx, on, func(ctx context.Context) error {
 			live, err := o.fetchWorkloadObject(ctx, s.object.resource, ref.Name)
-			if api.Unserved(err) { // its CustomResourceDefinition was deleted meanwhile
+			if api.Unserved(err) { // the CustomResourceDefinition was deleted in the meantime
 				o.client.kinds.InvalidateKind(of)
 				o.addProblem(workloadUnserved(ref))
 				live, err = nil, nil
@@ -130,7 +132,7 @@ func (o *observation) fetchWorkloadObject(ctx context.Context, resource schema.G
 	})
 }
 
-// storeWorkloadObject takes in a workload, if it is of a kind that can be released.
+// storeWorkloadObject takes in a workload, if its kind can be released.
 func (o *observation) storeWorkloadObject(live *unstructured.Unstructured) {
 	w, ref := o.snapshot.object, o.snapshot.spec.Workload
 	w.Live = nil
@@ -140,15 +142,16 @@ func (o *observation) storeWorkloadObject(live *unstructured.Unstructured) {
 	var known bool
 	if w.kind, known = workload.KindOfObject(live); !known {
 		unknown := workloadUnknown(ref, w.resource, o.namespace)
-		unknown.Unknown = o.snapshot.releaseState().Releasing() // it was known, and is held
+		unknown.Unknown = o.snapshot.releaseState().Releasing() // its kind was known before, and the workload is held
 		o.addProblem(unknown)
 		return
 	}
 	w.Live = live
 }
 
-// needsDependents reports whether what hangs on the workload is to be read. At rest it is as it was while the workload is: a pod that
-// comes or goes, or becomes ready, is written into the status.
+// needsDependents reports whether the executor must read the revisions and pods of the workload. Without a release
+// under way they change only with the workload: its controller writes the status when a pod comes, goes or becomes
+// ready.
 func (o *observation) needsDependents() bool {
 	s, w := o.snapshot, o.snapshot.object
 	w.idleState = nil
@@ -159,7 +162,7 @@ func (o *observation) needsDependents() bool {
 	return w.idleState == nil
 }
 
-// readObjectDependents reads the revisions and the pods of a workload that is no Deployment.
+// readObjectDependents reads the revisions and the pods of a workload that is not a Deployment.
 func (o *observation) readObjectDependents(ctx context.Context) {
 	w, c := o.snapshot.object, o.client
 	if !o.needsDependents() {
@@ -195,7 +198,8 @@ func (o *observation) readObjectDependents(ctx context.Context) {
 	})
 }
 
-// trimPod keeps what a release asks of a pod: whose it is, how far it has come, whether it is ready, and what it costs to delete it.
+// trimPod keeps only the facts about a pod that a release needs: its owner, its phase, its readiness, its node and its
+// deletion cost.
 func trimPod(pod *corev1.Pod) {
 	cost, priced := pod.Annotations[corev1.PodDeletionCost]
 	pod.ManagedFields, pod.Annotations = nil, nil
@@ -208,7 +212,8 @@ func trimPod(pod *corev1.Pod) {
 	}))}
 }
 
-// storeDependents records that the dependents of a workload have been read, and caches the state of an idle one.
+// storeDependents notes that the revisions and pods of a workload were read. It remembers the state of a workload
+// without a release under way.
 func (o *observation) storeDependents() {
 	s, w := o.snapshot, o.snapshot.object
 	if w.idleState != nil {

@@ -38,7 +38,7 @@ func objectOf(t *testing.T, manifest string) *unstructured.Unstructured {
 	return u
 }
 
-// ownedByWeb is the metadata of what the StatefulSet controls.
+// ownedByWeb returns the metadata of an object that the StatefulSet controls.
 func ownedByWeb(name, hash string) metav1.ObjectMeta {
 	yes := true
 	return metav1.ObjectMeta{
@@ -47,7 +47,7 @@ func ownedByWeb(name, hash string) metav1.ObjectMeta {
 	}
 }
 
-// web is the StatefulSet with a pod of each of its versions.
+// web returns the StatefulSet with a pod of each of its versions.
 func web(t *testing.T) *workloadObject {
 	t.Helper()
 	w := &workloadObject{Object: workload.Object{Live: objectOf(t, aStatefulSet)}}
@@ -60,7 +60,7 @@ func web(t *testing.T) *workloadObject {
 	return w
 }
 
-// A version that returns while another one is being released may find pods that bear its id, of when it was released before.
+// A version that returns while another version is being released may find pods with the id of its own earlier release.
 func TestPodsOfAVersionThatReturnsAreLabelledAsItsOwn(t *testing.T) {
 	t.Parallel()
 	w := web(t)

@@ -18,7 +18,8 @@ import (
 	"sluice.dev/sluice/pkg/workload"
 )
 
-// replicaSetWith is the ReplicaSet of the workload whose pods have that hash, and its index among the ReplicaSets; nil if it does not exist.
+// replicaSetWith returns the ReplicaSet of the workload whose pods bear that hash, and its index; nil if it does not
+// exist.
 func (s *Snapshot) replicaSetWith(hash string) (int, *appsv1.ReplicaSet) {
 	for i, set := range s.replicaSets {
 		if set.Labels[api.LabelPodTemplateHash] == hash && s.deployment != nil && metav1.IsControlledBy(set, s.deployment) {
@@ -28,7 +29,7 @@ func (s *Snapshot) replicaSetWith(hash string) (int, *appsv1.ReplicaSet) {
 	return 0, nil
 }
 
-// newReplicaSet is the ReplicaSet of the workload with its template, nil if it does not exist.
+// newReplicaSet returns the ReplicaSet with the workload's template, nil if it does not exist.
 func (s *Snapshot) newReplicaSet() *appsv1.ReplicaSet { return s.newReplicaSetAmong(s.replicaSets) }
 
 func (s *Snapshot) newReplicaSetAmong(sets []*appsv1.ReplicaSet) *appsv1.ReplicaSet {
@@ -44,14 +45,15 @@ func (s *Snapshot) newReplicaSetAmong(sets []*appsv1.ReplicaSet) *appsv1.Replica
 	return nil
 }
 
-// replicaSetOwners are what the ReplicaSets of a release hang on.
+// replicaSetOwners returns the keys of the Deployments that own the ReplicaSets of a release.
 func (s *Snapshot) replicaSetOwners() []string {
 	name := s.rollout.Namespace + "/" + s.spec.Workload.Name
 	return []string{name, name + api.SuffixCanary}
 }
 
-// confirmReplicaSets reads the ReplicaSets that the watch has shown one by one, and reports whether these are all, and as they were shown: the
-// API server answers a list only once its own cache has come as far as its store, which takes up to 100 ms. Idle ones are taken as shown.
+// confirmReplicaSets reads the ReplicaSets that the watch has shown, one by one. It reports whether they are all
+// ReplicaSets and unchanged. The API server answers a list only once its own cache has caught up with its store, which
+// takes up to 100 ms. Idle ReplicaSets are not read again.
 func (o *observation) confirmReplicaSets(ctx context.Context) (confirmed bool, err error) {
 	s, c := o.snapshot, o.client
 	var shown []*appsv1.ReplicaSet
@@ -77,7 +79,7 @@ func (o *observation) confirmReplicaSets(ctx context.Context) (confirmed bool, e
 			return err
 		})
 	}
-	if err := reads.Wait(); apiclient.IsForbidden(err) { // by a role from before they were read by name
+	if err := reads.Wait(); apiclient.IsForbidden(err) { // the role is from a version that did not read them by name
 		return false, nil
 	} else if err != nil {
 		return false, err
@@ -90,11 +92,13 @@ func (o *observation) confirmReplicaSets(ctx context.Context) (confirmed bool, e
 	return true, nil
 }
 
-// hasAllReplicaSets reports whether ReplicaSets that a watch has shown, and that are still as it has shown them, are all there are. A controller makes
-// new ones of the live template only, and a watch shows things in the order in which they happened. So where the one of the live template
-// is among them, no older one is missing: once the controller has seen the template, it has made this one, or written it to give it
-// the newest revision. A template that changed within the release is left out, for the controller may have made one of the older template
-// since, and not know of it yet.
+// hasAllReplicaSets reports whether the ReplicaSets that a watch has shown are all ReplicaSets of the workload, if they
+// have not changed. The controller creates a ReplicaSet only for the live template, and a watch shows changes in their
+// order. When the controller has seen the template, it has created the ReplicaSet of that template, or has given it the
+// newest revision. So if the watch has shown that ReplicaSet, no older one is missing.
+//
+// It returns false if the template changed within the release. The controller may then have created a ReplicaSet of the
+// older template since, and not know of it yet.
 func (s *Snapshot) hasAllReplicaSets(shown []*appsv1.ReplicaSet) bool {
 	d := s.deployment
 	switch {
@@ -106,8 +110,9 @@ func (s *Snapshot) hasAllReplicaSets(shown []*appsv1.ReplicaSet) bool {
 	return s.newReplicaSetAmong(shown) != nil && slices.ContainsFunc(shown, hasPods)
 }
 
-// isIdleReplicaSet reports whether a ReplicaSet without pods gets none during a step: it is neither of the new version nor of the stable one. The
-// controller of a workload that has pods gives none to such a one either.
+// isIdleReplicaSet reports whether a ReplicaSet without pods gets no pods during a step: it is neither of the new
+// version nor of the stable one. While the workload has pods, its controller does not scale up such a ReplicaSet
+// either.
 func (s *Snapshot) isIdleReplicaSet(set *appsv1.ReplicaSet) bool {
 	hash := set.Labels[api.LabelPodTemplateHash]
 	return !hasPods(set) && hash != sluiceStatusOf(s.rollout).StableRevision && workload.TemplateRevision(set.Spec.Template) != sluiceStatusOf(s.rollout).CanaryRevision
@@ -117,7 +122,7 @@ func hasPods(set *appsv1.ReplicaSet) bool {
 	return ptr.Deref(set.Spec.Replicas, 1) > 0 || set.Status.Replicas > 0
 }
 
-// patchReplicaSet changes one revision of the workload.
+// patchReplicaSet patches one revision of the workload.
 func (c *Client) patchReplicaSet(ctx context.Context, s *Snapshot, a rollout.Action, hash string, change func(*appsv1.ReplicaSet) workload.Patch) error {
 	i, set := s.replicaSetWith(hash)
 	if set == nil {
@@ -138,7 +143,8 @@ func (c *Client) patchReplicaSet(ctx context.Context, s *Snapshot, a rollout.Act
 	return nil
 }
 
-// deleteReplicaSet deletes one revision of the workload, which must still be told to have no pods: the last of them may be on their way out.
+// deleteReplicaSet deletes one revision of the workload. Its spec must still ask for no pods; the last pods may still
+// be terminating.
 func (c *Client) deleteReplicaSet(ctx context.Context, s *Snapshot, a rollout.DeleteRevision) error {
 	i, set := s.replicaSetWith(a.Hash)
 	if set == nil || set.Spec.Replicas == nil || *set.Spec.Replicas != 0 {

@@ -20,7 +20,8 @@ spec:
   workloadRef: {apiVersion: apps/v1, kind: Deployment, name: web}
   strategy: {canary: {steps: [{replicas: 1}, {replicas: 2}, {replicas: 100%}]}}`
 
-// betweenSteps is a release of three pods that is about to go on to its second step, as the watches show too.
+// betweenSteps runs a release of three pods until it is about to start its second step. The watches show this state
+// too.
 func betweenSteps(t *testing.T) (w *world, k *watcher) {
 	t.Helper()
 	w = newWorld(t)
@@ -48,7 +49,7 @@ func advancing(s *kube.Snapshot) (rollout.Decision, bool) {
 	return d, slices.ContainsFunc(d.Actions, func(a rollout.Action) bool { _, is := a.(rollout.ResumeRollingUpdate); return is })
 }
 
-// confirmBehind confirms the second step after something was changed that the watches do not show.
+// confirmBehind confirms the second step after a change that the watches do not show.
 func (w *world) confirmBehind(k *watcher, change func(s *kube.Snapshot)) (s *kube.Snapshot, moved bool, lists int32) {
 	w.t.Helper()
 	k.on()
@@ -78,7 +79,7 @@ func TestReplicaSetsAreConfirmedOneByOne(t *testing.T) {
 	s, moved, lists := w.confirmBehind(k, func(s *kube.Snapshot) {
 		w.kubectl("", "annotate", "replicaset", "web-"+s.Seen.Workload.Revisions[0].Hash, "written=behind")
 	})
-	if !moved || lists != 1 { // the watch is behind, so that it may lack another one
+	if !moved || lists != 1 { // the watch is late, so it may lack another ReplicaSet
 		t.Errorf("a ReplicaSet was written behind the watch, and it has moved: %t, after %d lists", moved, lists)
 	}
 	if d, advances := advancing(s); !advances {
@@ -97,7 +98,7 @@ func TestAReplicaSetThatIsGoneIsNotCounted(t *testing.T) {
 	}
 }
 
-// Where the watch shows none of the live template, there may be one nevertheless.
+// A ReplicaSet of the live template may exist although the watch shows none.
 func TestAReplicaSetThatNoWatchHasShownIsFound(t *testing.T) {
 	t.Parallel()
 	w, k := betweenSteps(t)

@@ -14,8 +14,9 @@ import (
 	"sluice.dev/sluice/pkg/workload"
 )
 
-// restoreTemplate gives the workload the template of an older ReplicaSet again, which is read whole for that: what watches keep is
-// trimmed. The template is replaced, not merged: what the newer version has added must go. So must its rollout-id.
+// restoreTemplate restores the template of an older ReplicaSet in the workload. It reads that ReplicaSet from the API
+// server, because the cache has only a part of it. It replaces the template and does not merge it, because the
+// additions of the newer version must go. The rollout-id of the newer version must go too.
 func (c *Client) restoreTemplate(ctx context.Context, s *Snapshot, a rollout.RestoreTemplate) error {
 	if s.object.isPresent() {
 		return c.restoreWorkloadObject(ctx, s, a)

@@ -8,8 +8,8 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// abortRelease stops the release: traffic goes back at once, and the change stays held. A rollback in batches is stopped by going back at once:
-// its version is the stable one.
+// abortRelease aborts the release: traffic returns at once, and the executor still holds the change. An aborted rollback in batches becomes a
+// rollback at once, because its version is the stable version.
 func (p *planner) abortRelease(reason api.FinaliseReason, why, message, actor string) {
 	p.endRuns()
 	if p.m.RollbackReplicas > 0 {
@@ -20,7 +20,7 @@ func (p *planner) abortRelease(reason api.FinaliseReason, why, message, actor st
 	p.enterState(rollout.StateAborted, why, message, actor)
 }
 
-// planAborted keeps all traffic on the stable version, and tells when its Services reach no ready pod.
+// planAborted keeps all traffic on the stable version, and reports when its Services reach no ready pod.
 func (p *planner) planAborted() {
 	p.revertAbortedRelease()
 	if service, of := p.unreachedService(); of.UnreachableReason != "" && !p.seen.Spec.AllowUnreachable && p.currentState() == rollout.StateAborted && p.held == nil && len(p.actions) == 0 {
@@ -28,8 +28,8 @@ func (p *planner) planAborted() {
 	}
 }
 
-// revertAbortedRelease takes the traffic back, takes the canary away after a delay, and waits for another version, a rollback or a command to try again. With
-// the reason Rollback it gives the workload its stable template back instead of waiting.
+// revertAbortedRelease restores the routes and deletes the canary after a delay. Then it waits for another version, a rollback or a retry. With the
+// reason Rollback, it restores the stable template of the workload instead of waiting.
 func (p *planner) revertAbortedRelease() {
 	switch {
 	case p.seen.Spec.Disabled && !p.templateRestored():
@@ -59,9 +59,9 @@ func (p *planner) revertAbortedRelease() {
 	}
 }
 
-// restoreAbortedState reports whether a release was aborted and its workload was missing only for a moment, so that the planner had given the
-// release up. No user has retried it: it neither starts over nor releases the workload, and everything that was due before is still due. A workload
-// without a version to restore has nothing to wait for.
+// restoreAbortedState reports whether to return to the aborted state. It does if an aborted release was given up only because its workload was
+// missing for a moment. No user has retried this release, so the executor neither restarts it nor releases the workload. All tasks that were due
+// before are due again. It does not return if the stable revision is gone, because then the executor has no version to restore.
 func (p *planner) restoreAbortedState() bool {
 	if !p.abandonedAfterAbort() || p.workloadGone() || !p.seen.Workload.Held || p.rolledBack() || p.newVersion() || p.stableRevision() == nil {
 		return false
@@ -73,12 +73,12 @@ func (p *planner) restoreAbortedState() bool {
 			break
 		}
 	}
-	p.m.FinaliseReason, p.m.Finalise = api.FinaliseAborted, "" // a person decides about it now, even if metrics were to
+	p.m.FinaliseReason, p.m.Finalise = api.FinaliseAborted, "" // a person decides about it now, even if metrics decided before
 	p.enterState(rollout.StateAborted, reason, message, actor)
 	return true
 }
 
-// abandonedAfterAbort reports whether the latest release was aborted, and then given up for want of its workload.
+// abandonedAfterAbort reports whether the latest release was aborted, and then given up because its workload was missing.
 func (p *planner) abandonedAfterAbort() bool {
 	for t := range p.stateTransitions() {
 		switch to := rollout.State(t.To); {
@@ -91,8 +91,8 @@ func (p *planner) abandonedAfterAbort() bool {
 	return false
 }
 
-// templateRestored reports whether the workload's template is no longer the stopped version, and restores the stable template once traffic has left.
-// The executor must not release the workload in a way that lets the stopped version roll out.
+// templateRestored reports whether the workload's template is no longer the aborted version. It restores the stable template once traffic has left.
+// The executor must not release the workload with the aborted version.
 func (p *planner) templateRestored() bool {
 	if p.workloadGone() || p.rolledBack() || p.newVersion() {
 		return true
@@ -103,19 +103,18 @@ func (p *planner) templateRestored() bool {
 	for _, set := range p.seen.Workload.Revisions {
 		if set.Hash == p.m.StableRevision {
 			p.addActions(rollout.RestoreTemplate{Workload: p.seen.Spec.Workload, Hash: set.Hash})
-			p.commitFirst = true // to who sees the stable template its owner has rolled back
+			p.commitFirst = true // a planner that sees the stable template would take it for a rollback by the owner
 			return false
 		}
 	}
 	if p.seen.Deleting || p.seen.Spec.Disabled {
-		return true // no pod runs the stable version any more, and nothing can be restored
+		return true // no pods of the stable version exist any more, so the executor has no template to restore
 	}
 	p.holdFor(p.stableMissing())
 	return false
 }
 
-// abortMessage says why the release was stopped, where requests go, and what to do about it. The condition keeps the reason for as long as
-// that lasts.
+// abortMessage says why the release was aborted, where requests go, and what to do next. The condition keeps the reason as long as the abort lasts.
 func (p *planner) abortMessage() string {
 	traffic := p.trafficAfterAbort()
 	if c := p.findCondition(api.ConditionProgressing); c != nil && c.Reason == api.ReasonAborted {
@@ -153,7 +152,7 @@ func (p *planner) trafficAfterAbort() string {
 		return rollout.TrafficReturns
 	case unreached != "":
 		return rollout.TrafficUnserved
-	case !p.pinnedToStable() && p.seen.Canary.ReadyPods() > 0: // and so does the canary
+	case !p.pinnedToStable() && p.seen.Canary.ReadyPods() > 0: // the canary serves as well
 		return rollout.TrafficReturns
 	case p.stableReady() == 0:
 		return rollout.TrafficUnready
@@ -161,7 +160,7 @@ func (p *planner) trafficAfterAbort() string {
 	return rollout.TrafficStable
 }
 
-// followCommand follows a command, or says why not. Either way it is taken away.
+// followCommand follows a command, or reports why it does not. In both cases it removes the command.
 func (p *planner) followCommand() {
 	c := p.status.Command
 	if c == nil {
@@ -186,7 +185,7 @@ func (p *planner) followCommand() {
 	case c.Action == api.CommandApprove && free && c.PauseSeq == p.m.PauseSeq && state.TakesForcedApproval():
 		p.recordDecision(api.Approval{Decision: api.DecisionApprove, Actor: c.Actor, Comment: c.Comment, Forced: true})
 		p.leavePause()
-		p.status.Analysis = nil // an overruled failure does not stop the next steps
+		p.status.Analysis = nil // an overruled result does not stop the steps that follow
 	default:
 		p.refuseCommand(*c, fmt.Sprintf("it does not fit the state %s", state))
 	}

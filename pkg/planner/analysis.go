@@ -8,10 +8,10 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// pickupTimeout is the time that a run of analysis may wait for an analyzer.
+// pickupTimeout is the maximum time that a run of analysis waits for an analyzer.
 const pickupTimeout = 30 * time.Second
 
-// gate is a run of analysis that has a say, and what it is about.
+// gate is a run of analysis that can stop the release, with the part of the release that it measures.
 type gate struct {
 	run   *api.AnalysisRun
 	of    *rollout.Analysis
@@ -25,8 +25,8 @@ func (g gate) String() string {
 	return "the analysis of the step"
 }
 
-// ensureAnalysisRuns keeps the records of the runs to measure: the run of the step for as long as the machine stays at the step, and the run of the
-// whole release. The analyzer fills them in.
+// ensureAnalysisRuns keeps the records of the runs to measure: the run of the step while the machine stays at it, and the run of the whole release.
+// The analyzer fills them in.
 func (p *planner) ensureAnalysisRuns() {
 	step, whole := p.seen.Spec.StepAnalysis(p.m.Step), p.seen.Spec.ReleaseAnalysis
 	if whole != nil && p.m.Step < whole.StartingStep {
@@ -54,7 +54,7 @@ func (p *planner) ensureAnalysisRuns() {
 	}
 }
 
-// isCurrentRun reports whether a run belongs to this stay at the step.
+// isCurrentRun reports whether a run belongs to the current stay at the step.
 func (p *planner) isCurrentRun(run *api.AnalysisRun) bool {
 	return run != nil && run.Epoch == p.m.Epoch && run.PauseSeq == p.m.PauseSeq
 }
@@ -67,7 +67,7 @@ func (p *planner) newRun() *api.AnalysisRun {
 	}
 }
 
-// updateRoutedAt tells the analysis of the release that the traffic is another one now.
+// updateRoutedAt records in the analysis of the release that the traffic has changed.
 func (p *planner) updateRoutedAt() {
 	p.ensureAnalysisRuns()
 	if all := p.status.Analysis; all != nil && all.Release != nil {
@@ -76,7 +76,7 @@ func (p *planner) updateRoutedAt() {
 	}
 }
 
-// activeGates are the runs that have a say now. In a step that was approved, or is being left, only the whole release is watched.
+// activeGates returns the runs that can stop the release now. If the step is approved or is about to end, only the run of the whole release counts.
 func (p *planner) activeGates() []gate {
 	var list []gate
 	all := p.status.Analysis
@@ -92,7 +92,7 @@ func (p *planner) activeGates() []gate {
 	return list
 }
 
-// worstGate is the gate that has most against going on; ok is false when none has anything.
+// worstGate returns the gate with the worst phase; ok is false if no gate is against the next step.
 func (p *planner) worstGate() (worst gate, ok bool) {
 	gates := p.activeGates()
 	for _, phase := range []api.AnalysisPhase{api.AnalysisFailed, api.AnalysisInconclusive, api.AnalysisWaiting, api.AnalysisRunning} {
@@ -105,7 +105,8 @@ func (p *planner) worstGate() (worst gate, ok bool) {
 	return gate{}, false
 }
 
-// abortOnFailedMetrics stops a release whose metrics failed, in any state. A failure that only pauses the release takes effect where steps end.
+// abortOnFailedMetrics aborts a release whose metrics failed, in any state of a step. With OnFailure Pause, the release stalls at the end of the step
+// instead.
 func (p *planner) abortOnFailedMetrics() bool {
 	for _, g := range p.activeGates() {
 		if g.run.Phase != api.AnalysisFailed || g.of.OnFailure == api.FailurePause {
@@ -121,7 +122,7 @@ func (p *planner) abortOnFailedMetrics() bool {
 	return false
 }
 
-// planAnalysis stays in the step until its metrics have spoken.
+// planAnalysis stays in the step until its metrics have a result.
 func (p *planner) planAnalysis() {
 	if !p.ensureStep() {
 		return
@@ -142,13 +143,13 @@ func (p *planner) planAnalysis() {
 	}
 }
 
-// awaitMetrics waits for what metrics say.
+// awaitMetrics waits for the result of a gate.
 func (p *planner) awaitMetrics(g gate) {
 	p.waitForEvent("Rollout is in step(%d/%d), and %s is under way: %s", p.m.Step, len(p.seen.Spec.Steps), g, g.run.Message)
 	p.wakeAtRenewal()
 }
 
-// wakeAtRenewal looks again when a run that has a say is to be renewed.
+// wakeAtRenewal plans the next run for the time at which the analyzer must have renewed an active gate.
 func (p *planner) wakeAtRenewal() {
 	for _, g := range p.activeGates() {
 		if by := g.run.RenewBy; g.run.EndedAt == nil && by != nil && (p.wake.IsZero() || by.Time.Before(p.wake)) {
@@ -157,7 +158,7 @@ func (p *planner) wakeAtRenewal() {
 	}
 }
 
-// holdUnmeasured holds the release when a run that has a say was not renewed in time.
+// holdUnmeasured stalls the release if the analyzer did not renew an active gate in time.
 func (p *planner) holdUnmeasured() bool {
 	for _, g := range p.activeGates() {
 		by := g.run.RenewBy
@@ -171,7 +172,7 @@ func (p *planner) holdUnmeasured() bool {
 	return false
 }
 
-// blockedByMetrics keeps a paused step from ending by itself: its metrics are against that, or have not spoken.
+// blockedByMetrics reports whether metrics keep a paused step from ending by itself: they failed, or have no result yet.
 func (p *planner) blockedByMetrics() bool {
 	if p.holdUnmeasured() {
 		return true
@@ -195,7 +196,7 @@ func (p *planner) blockedByMetrics() bool {
 	return true
 }
 
-// approveByMetrics reports whether metrics stand for the approval that the step waits for, and takes them for it.
+// approveByMetrics reports whether passed metrics replace the approval of the step, and records the approval.
 func (p *planner) approveByMetrics() bool {
 	if !p.seen.Spec.StepAnalysis(p.m.Step).StandsForApproval() {
 		return false
@@ -209,7 +210,7 @@ func (p *planner) approveByMetrics() bool {
 	return true
 }
 
-// pauseOver is when the pause of the step ends: with an analysis it began with that, so that the later of both ends the step.
+// pauseOver returns the end of the step's pause. With an analysis, the pause begins with the analysis, so the later of both ends the step.
 func (p *planner) pauseOver() time.Time {
 	began := p.stateSince()
 	if all := p.status.Analysis; all != nil && p.isCurrentRun(all.Step) && all.Step.StartedAt != nil {
@@ -218,7 +219,7 @@ func (p *planner) pauseOver() time.Time {
 	return began.Add(p.currentStep().Pause)
 }
 
-// endRuns says of all runs that nothing more is measured.
+// endRuns marks all runs as ended.
 func (p *planner) endRuns() {
 	if p.status.Analysis == nil {
 		return

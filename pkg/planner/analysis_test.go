@@ -12,7 +12,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// Measured gates a step.
+// Measured adds an analysis to a step.
 func (g *given) Measured(n int32, a rollout.Analysis) *given {
 	if a.OnFailure == "" {
 		a.OnFailure = api.FailureAbort
@@ -21,7 +21,7 @@ func (g *given) Measured(n int32, a rollout.Analysis) *given {
 	return g
 }
 
-// Watched measures the whole release.
+// Watched adds an analysis of the whole release.
 func (g *given) Watched(a rollout.Analysis) *given {
 	if a.OnFailure == "" {
 		a.OnFailure = api.FailureAbort
@@ -31,21 +31,21 @@ func (g *given) Watched(a rollout.Analysis) *given {
 	return g
 }
 
-// Analysing is in the state in which a step waits for its metrics.
+// Analysing puts the release into the state in which a step waits for its metrics.
 func (g *given) Analysing() *given {
 	g.Status.Sluice.PauseSeq++
 	g.In(rollout.StateAnalysis)
 	return g.Planned()
 }
 
-// Says is what an analyzer has found out about the step.
+// Says sets the analyzer's result for the step.
 func (g *given) Says(phase api.AnalysisPhase) *given {
 	g.Status = *g.Status.DeepCopy()
 	g.say(g.Status.Analysis.Step, phase)
 	return g
 }
 
-// WholeSays is what it has found out about the release.
+// WholeSays sets the analyzer's result for the release.
 func (g *given) WholeSays(phase api.AnalysisPhase) *given {
 	g.Status = *g.Status.DeepCopy()
 	g.say(g.Status.Analysis.Release, phase)
@@ -60,7 +60,7 @@ func (g *given) say(run *api.AnalysisRun, phase api.AnalysisPhase) {
 	}
 }
 
-// Told has a command in the status.
+// Told puts a command into the status.
 func (g *given) Told(action api.CommandAction) *given {
 	m := g.Status.Sluice
 	g.Status.Command = &api.Command{Action: action, Epoch: m.Epoch, PauseSeq: m.PauseSeq, Actor: "jane", Comment: "on call"}
@@ -198,7 +198,7 @@ func TestAnAbortedRelease(t *testing.T) {
 	const why = "Stopped at step 2 of 3: the analysis of the step failed: errors: 3 measurements failed. All traffic is on the stable version. " +
 		"Release another version, roll the workload back, or try again: sluice retry demo -n shop"
 	g := rest()
-	for range 2 * api.MaxTransitions { // remarks that push the reason out of the outbox
+	for range 2 * api.MaxTransitions { // remarks push the reason out of the outbox
 		g = g.With(func(g *given) {
 			g.Problems = []rollout.Problem{{Reason: rollout.ReasonRouteMissing, Message: "gone", Unknown: true}}
 		}).Planned()

@@ -13,7 +13,7 @@ import (
 
 const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-// anApproval is of what pauses, made and sent a second after that.
+// anApproval returns an approval of the current pause, made and sent one second after its beginning.
 func anApproval(changes ...func(*ApprovalRequest)) ApprovalRequest {
 	at := start.Add(time.Second)
 	p := ApprovalRequest{
@@ -25,7 +25,7 @@ func anApproval(changes ...func(*ApprovalRequest)) ApprovalRequest {
 	return p
 }
 
-// aPause is a release of v2 paused in its first step, some seconds ago.
+// aPause returns a release of v2 that paused in its first step some seconds ago.
 func aPause() *given {
 	return aRelease().AtStep(1).Paused().With(func(g *given) {
 		g.Status.Sluice.PauseSeq = 1
@@ -33,7 +33,7 @@ func aPause() *given {
 	}).After(2 * time.Second)
 }
 
-// Decided has a decision on the list that came one second after the pause began.
+// Decided adds a decision to the list, one second after the beginning of the pause.
 func (g *given) Decided(d api.Decision, source, id, actor string) *given {
 	m := g.Status.Sluice
 	g.Status.Approvals = append(g.Status.Approvals, api.Approval{
@@ -61,7 +61,7 @@ func TestAnApprovalCountsOnlyForWhatItNames(t *testing.T) {
 		given *given
 		p     ApprovalRequest
 		want  api.Refusal
-		says  string // part of the message
+		says  string // a part of the message
 	}{
 		"the image of a container":                       {given: aPause(), p: anApproval(), says: "step 1 was approved by ci (e2e green)"},
 		"the digest of one":                              {given: aPause(), p: anApproval(image(digest)), says: "approved"},

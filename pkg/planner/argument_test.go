@@ -9,7 +9,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// A query that compares requests by the share that a step asks for would judge a share that no gateway sends.
+// A query with the share that a step asks for would use a share that no gateway sends yet.
 func TestTheArgumentWeightIsTheShareInForce(t *testing.T) {
 	t.Parallel()
 	open := func(g *given) { g.StableService.Hash = "" }

@@ -2,7 +2,7 @@ package planner
 
 import "sluice.dev/sluice/pkg/rollout"
 
-// unknownProblem is the problem that puts everything in doubt: first one that came up in this very run.
+// unknownProblem returns the problem that makes the whole observation uncertain. A problem of the current run comes first.
 func (p *planner) unknownProblem() *rollout.Problem {
 	var first *rollout.Problem
 	for i := range p.seen.Problems {
@@ -17,7 +17,7 @@ func (p *planner) unknownProblem() *rollout.Problem {
 	return first
 }
 
-// holdBlocked holds where nothing can be concluded. Only a Rollout that has nothing under way may still be deleted.
+// holdBlocked stalls the Rollout if the planner cannot conclude anything. A user can still delete a Rollout without a release under way.
 func (p *planner) holdBlocked(problem rollout.Problem) {
 	p.holdFor(problem)
 	switch {
@@ -29,8 +29,8 @@ func (p *planner) holdBlocked(problem rollout.Problem) {
 	}
 }
 
-// disownUnreadable releases a Rollout without a release under way, if some of its objects cannot be read: the workload if it was read, and then the
-// Rollout.
+// disownUnreadable releases an idle Rollout if the executor cannot read all its objects. It releases the workload if the executor can read it, and
+// then removes the finalizer.
 func (p *planner) disownUnreadable() {
 	w, ref := p.seen.Workload, p.seen.Spec.Workload
 	switch {
@@ -43,7 +43,8 @@ func (p *planner) disownUnreadable() {
 	}
 }
 
-// adoptDespiteProblem adopts the workload even if other objects cannot be read: a change of a workload that is not adopted rolls out at once.
+// adoptDespiteProblem adopts the workload even if the executor cannot read other objects. Without adoption, a change of the workload rolls out at
+// once.
 func (p *planner) adoptDespiteProblem() bool {
 	w := p.seen.Workload
 	if p.currentState() != rollout.StateIdle || p.seen.Deleting || p.seen.Spec.Disabled || w == nil || w.Deleting || w.Adopted || w.AdoptedBy != "" {
@@ -57,8 +58,8 @@ func (p *planner) adoptDespiteProblem() bool {
 	return true
 }
 
-// maybeRouted reports whether something of ours may be on a gateway object. The status says so before the first route of a
-// release is written; when it is lost, what else there is of a release tells.
+// maybeRouted reports whether this release may have changed a gateway object. The executor records that in the status before it writes the first
+// route. If the status is lost, maybeRouted infers it from the other objects of the release.
 func (p *planner) maybeRouted() bool {
 	if p.m.RouteDigest != "" || p.seen.Status.Sluice != nil {
 		return p.m.RouteDigest != ""
@@ -72,7 +73,7 @@ func (p *planner) maybeRouted() bool {
 	return p.seen.Canary != nil && p.seen.Canary.Ours
 }
 
-// holdForRoute holds what would be written to a gateway object that a problem is about.
+// holdForRoute stalls a write to a gateway object with a problem.
 func (p *planner) holdForRoute(route rollout.Ref) bool {
 	for i := range p.seen.Problems {
 		if problem := &p.seen.Problems[i]; !problem.Warning && problem.Route == route {
@@ -83,7 +84,7 @@ func (p *planner) holdForRoute(route rollout.Ref) bool {
 	return false
 }
 
-// unknownRouteProblem is the problem that leaves a gateway object as it is; nil without one.
+// unknownRouteProblem returns the problem that prevents the executor from reading or writing a gateway object, or nil.
 func (p *planner) unknownRouteProblem(route rollout.Ref) *rollout.Problem {
 	for i := range p.seen.Problems {
 		if problem := &p.seen.Problems[i]; problem.Unknown && problem.Route == route {

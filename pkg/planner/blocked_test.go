@@ -9,7 +9,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// forbidden makes an object of the Rollout unreadable.
+// forbidden adds a problem with an object that the executor could not read.
 func forbidden(route rollout.Ref) func(*given) {
 	return func(g *given) {
 		g.Problems = append(g.Problems, rollout.Problem{Reason: rollout.ReasonForbidden, Message: "may not read", Unknown: true, Route: route})
@@ -127,11 +127,11 @@ func TestAHalfSeenRolloutAtRestCanBeDeleted(t *testing.T) {
 	})
 }
 
-// The planner keeps the objects that a route which cannot be restored may refer to.
+// An object stays as it is if a route that the executor cannot restore may refer to it.
 func TestPlanKeepsWhatABlindRouteMayReferTo(t *testing.T) {
 	g := aRelease().AtStep(2).Paused()
 	g.Spec.Disabled = true
-	g.StableService.Hash = "" // restored before the routes are
+	g.StableService.Hash = "" // the Services are restored before the routes
 	rule := rollout.Ref{APIVersion: "networking.istio.io/v1", Kind: "DestinationRule", Name: "demo"}
 	g.Routes = []rollout.Route{{Object: rule, Referenced: true, Shaped: true}, {Object: g.Routes[0].Object, Shaped: true}}
 	g.Problems = []rollout.Problem{{Reason: rollout.ReasonForbidden, Message: "may not write", Unknown: true, Route: g.Routes[1].Object}}

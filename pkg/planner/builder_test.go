@@ -10,14 +10,14 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// given builds what a shell sees, in words: aRelease().AtStep(2).Paused().
+// given builds an observed state in words: aRelease().AtStep(2).Paused().
 type given struct {
 	rollout.Seen
-	*rollout.Backend // the first one
+	*rollout.Backend // the first backend
 	now              time.Time
 }
 
-// aRollout is at rest: its workload of ten pods runs v1 and is adopted.
+// aRollout is idle: its workload of ten pods runs v1 and is adopted.
 func aRollout() *given {
 	g := &given{now: start}
 	g.Seen = rollout.Seen{
@@ -41,7 +41,7 @@ func aRollout() *given {
 	return g
 }
 
-// selected are ready pods of one version behind a stable Service.
+// selected returns ready pods of one version behind a stable Service.
 func selected(hash string, ready int32) *rollout.Selected {
 	return &rollout.Selected{Pods: map[string]rollout.Endpoints{hash: {Ready: ready}}}
 }
@@ -60,7 +60,7 @@ func (g *given) unrouted() *given {
 	return g
 }
 
-// objectsOf are the gateway objects of a spec, in the order in which a step is applied to them.
+// objectsOf returns the gateway objects of a spec, in the order in which the executor applies a step.
 func objectsOf(s rollout.Spec) (all []rollout.Ref) {
 	for _, r := range s.Routing {
 		all = append(all, r.Objects...)
@@ -76,10 +76,10 @@ func (g *given) HeldAt(revision string) *given {
 	return g
 }
 
-// Planned takes over the status of one plan, and asserts nothing.
+// Planned takes the status of one plan, and asserts nothing.
 func (g *given) Planned() *given { g.Status = Plan(g.Seen, g.now).Status; return g }
 
-// In puts the machine into a state, as if a transition had just led there.
+// In puts the machine into a state, as if a transition had just led to it.
 func (g *given) In(state rollout.State) *given {
 	m, c := g.Status.Sluice, g.Status.Common()
 	m.TransitionSeq++
@@ -95,7 +95,7 @@ func (g *given) In(state rollout.State) *given {
 	return g
 }
 
-// AtStep is in the middle of a step in which everything is as it should be.
+// AtStep puts the release into a step with everything as the step wants it.
 func (g *given) AtStep(n int32) *given {
 	g.Status.Sluice.Step = n
 	want := g.Spec.Steps[n-1].Replicas.Of(g.Workload.DesiredReplicas)
@@ -138,7 +138,7 @@ func (g *given) Jumping(to int32) *given {
 	return g
 }
 
-// Finalising is what comes of a release when something turned it aside; the world is still as it was.
+// Finalising puts the release into finalising for a reason, with the cluster unchanged.
 func (g *given) Finalising(reason api.FinaliseReason) *given {
 	g.Status.Sluice.FinaliseReason = reason
 	return g.In(rollout.StateFinalising)
@@ -151,18 +151,18 @@ func (g *given) Deleted() *given { g.Deleting = true; return g }
 func (g *given) keepPaused() *given { g.Spec.KeepPaused = true; return g }
 func (g *given) Disabled() *given   { g.Spec.Disabled = true; return g }
 
-// Cleared takes away what a release makes.
+// Cleared removes the objects that a release creates.
 func (g *given) Cleared() *given {
 	g.Canary, g.CanaryService, g.CanaryEndpoints, g.StableService.Hash = nil, nil, 0, ""
 	return g.unrouted()
 }
 
-// With applies a change that needs no name of its own.
+// With changes the observed state in a way without a name of its own.
 func (g *given) With(change func(*given)) *given { change(g); return g }
 
 func (g *given) After(d time.Duration) *given { g.now = g.now.Add(d); return g }
 
-// outcome is what the tables compare.
+// outcome contains the parts of a decision that the tables compare.
 type outcome struct {
 	State   rollout.State
 	Step    int32

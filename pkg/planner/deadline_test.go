@@ -11,16 +11,16 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// timed gives every step a minute.
+// timed gives every step one minute.
 func (g *given) timed(then api.DeadlineAction) *given {
 	g.Spec.ProgressDeadline, g.Spec.OnDeadline = time.Minute, then
 	return g
 }
 
-// almost is as long as there is time.
+// almost is the longest time before the deadline.
 const almost = time.Minute - time.Millisecond
 
-// fewPods is a release that waits for the fifth pod of step 2 since a moment ago.
+// fewPods is a release that began to wait for the fifth pod of step 2 a moment ago.
 func fewPods(then api.DeadlineAction) *given {
 	return aRelease().AtStep(2).timed(then).With(func(g *given) { g.Pods(5, 4) }).Planned()
 }
@@ -136,7 +136,7 @@ func TestTheMachineWakesForItsDeadline(t *testing.T) {
 	}
 }
 
-// A hold is told once: each other sentence would be an event.
+// A hold is reported once: each different sentence would be an event.
 func TestAStepThatIsLateIsToldOnce(t *testing.T) {
 	t.Parallel()
 	g := fewPods("").With(func(g *given) { g.Pods(5, 1) }).Planned().After(time.Minute).Planned()

@@ -7,7 +7,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// A user who may approve may write all of canaryStatus. The planner uses only approvals and jumps from it.
+// An approver may write all of canaryStatus. The planner reads only an approval and a jump from it.
 func TestNothingIsDecidedFromWhatCanaryStatusShows(t *testing.T) {
 	taken := func(field, value string) []string {
 		return []string{"canaryStatus." + field + ` "` + value + `" was taken back: it only shows what Sluice does; change the workload instead`}

@@ -13,7 +13,7 @@ import (
 
 var digestFile = flag.String("rollout.digest", "", "the file that TestEveryReachableState writes a digest of all decisions to, one line for each model")
 
-// decisionDigest sums up decisions in the order in which a model makes them. A change of names or of the layout leaves it as it is.
+// decisionDigest is a digest of the decisions of a model, in their order. Changes of names or of the layout do not change it.
 type decisionDigest struct {
 	decisions int
 	sum       stdhash.Hash

@@ -8,15 +8,15 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// end is where a Rollout gets to after a request, and how many runs of executors that takes.
+// end is the final state of a Rollout after a request, and the number of the executors' runs until then.
 type end struct {
 	runs           int
 	gone           bool
 	state          rollout.State
 	step, template int8
-	others         int8 // pods of other versions than the template's
-	releases       int8 // the version that is released, or was the last one
-	waits          bool // for pods that are never ready
+	others         int8 // pods of other versions than the version of the template
+	releases       int8 // the version that is being released, or was released last
+	waits          bool // for pods that never become ready
 }
 
 func (w *world) end() end {
@@ -24,18 +24,18 @@ func (w *world) end() end {
 		releases: versionOf(machine(&w.status).CanaryRevision), waits: w.waits()}
 }
 
-// request is what a user may ask for at any moment, and must get.
+// request is a request that a user may make at any moment and that the executor must fulfil.
 type request struct {
 	name string
-	// ask reports whether there was anything to ask for.
+	// ask makes the request, and reports whether a user could make it.
 	ask func(*world) bool
-	// met judges the end against the world in which it was asked for.
+	// met checks the end against the world at the time of the request.
 	met func(before *world, got end) bool
-	// once: no user gives a second approval.
+	// once: no user gives another approval afterwards.
 	once bool
 }
 
-// Runs of executors, and moves of everybody, that a request may take.
+// Limits for the runs of executors and for the moves of all actors after a request.
 const (
 	mostRuns  = 40
 	mostMoves = 400
@@ -55,7 +55,7 @@ func requests() []request {
 		}},
 		{name: "a rollback", ask: func(w *world) bool {
 			if w.uid == 0 || w.unsettled() || w.model.beside() && (w.letGo() || !w.state().Releasing()) {
-				return false // the controller owns the other pods, or the stable version is not known yet
+				return false // the other version belongs to its controller, or the stable version is not known yet
 			}
 			if stable := versionOf(machine(&w.status).StableRevision); stable != w.template {
 				w.change(stable)
@@ -78,7 +78,7 @@ func requests() []request {
 			return true
 		}, met: func(before *world, got end) bool {
 			return before.deleting && got.gone || got.state == rollout.StateDisabled || got.template == 3 && got.releases == 3 ||
-				before.model.beside() && got.state == rollout.StateIdle && got.others == 0 // which takes no other version in its steps, and has it rolled back
+				before.model.beside() && got.state == rollout.StateIdle && got.others == 0 // a blue-green release takes no other version in its steps, and its user rolls it back
 		}},
 		{name: "disabling", ask: func(w *world) bool {
 			w.disabled = true
@@ -90,12 +90,12 @@ func requests() []request {
 	}
 }
 
-// workloadDisowned reports whether a release is over or called off, and the workload on its way to its owner.
+// letGo reports whether a release is over or called off, and the executor releases the workload.
 func (w *world) letGo() bool {
 	return w.state() == rollout.StateFinalising || w.state() == rollout.StateDisabled || w.state() == rollout.StateTerminated
 }
 
-// waitsForApproval reports whether an approval is all that the release under way waits for.
+// waitsForApproval reports whether the current release waits for an approval only.
 func (w *world) waitsForApproval() bool {
 	c, next := w.status.Common(), int32(w.step())+1
 	if int(next) > len(w.model.spec.Steps) {
@@ -106,7 +106,7 @@ func (w *world) waitsForApproval() bool {
 		machine(&w.status).PlanHash == w.model.plan(w.revised).Hash && !w.disabled && !w.deleting && !w.hidden && !w.empty && !w.unsettled() && version(w.template) == machine(&w.status).CanaryRevision
 }
 
-// keep puts a state on the list of those in which everything is asked for: all of a small model, of others evenly so many.
+// keep selects states for requests: all states of a small model, and evenly distributed states of other models.
 func (e *explorer) keep(k known) {
 	if k.id%e.stride != 0 {
 		return
@@ -117,7 +117,7 @@ func (e *explorer) keep(k known) {
 	}
 }
 
-// checkRequests asks for everything in every state that is kept, and follows the helpful moves to the end.
+// checkRequests makes every request in every selected state, and follows the helpful moves to the end.
 func (e *explorer) checkRequests(m *model) {
 	for _, r := range requests() {
 		reached := map[string]end{}
@@ -137,7 +137,7 @@ func (e *explorer) checkRequests(m *model) {
 	}
 }
 
-// follow goes where everybody helps to get, up to a state from which the end is known.
+// follow follows the moves of helpful users and controllers, up to a state with a known end.
 func (r request) follow(w world, reached map[string]end, trace *[]string) end {
 	type visit struct {
 		key  string
@@ -183,7 +183,7 @@ func (r request) follow(w world, reached map[string]end, trace *[]string) end {
 	return got
 }
 
-// asksAgain reports whether the next move is a person's who decides about the release.
+// asksAgain reports whether the next move is a user's decision about the release.
 func asksAgain(m move) bool {
 	return strings.HasPrefix(m.name, "an approval") || m.name == "the release is tried again"
 }

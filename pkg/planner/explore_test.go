@@ -11,20 +11,19 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// explorer walks through every state that a model can reach. A state is a world without what only counts: two worlds with the
-// same key behave alike.
+// explorer visits every state that a model can reach. A state is a world without its counters: two worlds with the same key behave alike.
 type explorer struct {
 	name    string
 	ids     map[string]int32
 	parents []int32
 	names   []string
-	helpful []int32 // where each state goes when everybody helps; -1 is rest
+	helpful []int32 // the next state if every actor helps; -1 if the world is idle
 	todo    []known
 
-	asked  []known // where everything is asked for
+	asked  []known // states in which all requests are made
 	stride int32
 	most   int
-	runs   int // that a request took at most
+	runs   int // the highest number of runs after a request
 }
 
 type known struct {
@@ -32,11 +31,11 @@ type known struct {
 	world world
 }
 
-// mostActs is how many acts beyond polite approvals users have at most in an exploration: three allow a new version, another one, and
-// something that crosses it.
+// mostActs is the maximum number of acts beyond polite approvals that users have in an exploration. Three acts allow a new version, another new
+// version, and an act that crosses it.
 const mostActs = 3
 
-// everyState of the models of three steps is one in which everything is asked for.
+// everyState is more than the states of any model, so explorations of three steps make all requests in every state.
 const everyState = 1 << 20
 
 var (
@@ -61,7 +60,7 @@ func explore(m *model) *explorer {
 	return e
 }
 
-// reach returns the id of a state, and puts it on the list when it is new.
+// reach returns the id of a state, and queues a new state.
 func (e *explorer) reach(w world, from int32, name string) int32 {
 	key := w.key()
 	if id, ok := e.ids[key]; ok {
@@ -99,8 +98,7 @@ func (e *explorer) expand(k known) {
 	}
 }
 
-// moves lists what may happen next, except mishaps. The first one is what happens when everybody helps; without any the world
-// rests.
+// moves lists the next possible moves, except mishaps. The first is the move of helpful actors. Without any moves, the world is idle.
 func (w *world) moves() []move {
 	if len(w.run.writes) > 0 {
 		return append([]move{{"write " + w.run.writes[0].String(), (*world).advance}}, w.environment()...)
@@ -129,7 +127,7 @@ func (w *world) moves() []move {
 	return moves
 }
 
-// show writes the progress that was held back for a moment, as the shell does when it is woken for it.
+// show writes progress that was held back for a moment, as the executor does at its wake time.
 func (w *world) show() {
 	later := *w
 	later.now = max(w.now, int(writtenAt(w.status).Sub(start)/time.Second)) + int(progressInterval/time.Second)
@@ -138,7 +136,7 @@ func (w *world) show() {
 	}
 }
 
-// mishaps lists crashes and what users may do.
+// mishaps lists crashes and the acts of users.
 func (w *world) mishaps() []move {
 	if len(w.run.writes) == 0 {
 		return w.users()
@@ -146,7 +144,7 @@ func (w *world) mishaps() []move {
 	return append(w.users(), move{"crash", func(w *world) { w.run = run{} }})
 }
 
-// helpers lists what users do to get on, and time.
+// helpers lists the acts of users that continue a release, and the passage of time.
 func (w *world) helpers() []move {
 	if w.status.Sluice == nil {
 		return nil
@@ -180,7 +178,7 @@ func (w *world) helpers() []move {
 	return moves
 }
 
-// cosmetic reports whether a run only brings the shown part of the status up to date.
+// cosmetic reports whether a run only updates the display part of the status.
 func (w *world) cosmetic(r *run) bool {
 	return len(r.writes) == 1 && r.writes[0].action == nil &&
 		string(w.appendStatus(nil, &w.status)) == string(w.appendStatus(nil, r.writes[0].status))
@@ -231,7 +229,7 @@ func (w *world) key() string {
 	return string(b)
 }
 
-// appendStatus appends what of the status matters for the machine, with times and counters as differences.
+// appendStatus appends the parts of the status that matter to the machine, with times and counters as differences.
 func (w *world) appendStatus(b []byte, s *api.RolloutStatus) []byte {
 	m, c := s.Sluice, s.Common()
 	if m == nil {
@@ -277,7 +275,7 @@ func appendBools(b []byte, bits ...bool) []byte {
 	return b
 }
 
-// path says how a state was reached.
+// path describes the moves that led to a state.
 func (e *explorer) path(id int32) string {
 	var names []string
 	for ; id >= 0; id = e.parents[id] {
@@ -287,9 +285,9 @@ func (e *explorer) path(id int32) string {
 	return e.name + "\n    " + strings.Join(names, "\n    ")
 }
 
-// checkLiveness follows the helpful moves from every state: they must end at rest.
+// checkLiveness follows the helpful moves from every state: they must end in an idle world.
 func (e *explorer) checkLiveness(m *model) {
-	done := make([]int32, len(e.helpful)) // the walk that has been here
+	done := make([]int32, len(e.helpful)) // the number of the walk that visited the state
 	for begin := range e.helpful {
 		walk, id := int32(begin+1), int32(begin)
 		for id >= 0 && done[id] == 0 {

@@ -8,9 +8,9 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// finalisingTasks is the order of finalising. Success hands all traffic to a Service that selects every pod before anything
-// goes; a rollback takes traffic off the canary before its pods go. Disabling and deleting end as a success does, unless the
-// version of the canary is no longer wanted, or not yet: then it must not get into a stable Service that is narrowed, so its pods go first.
+// finalisingTasks returns the tasks of finalising in order (contract 2.5). A success first moves all traffic to a Service that selects every pod. A
+// rollback first takes traffic off the canary, and then deletes its pods. Disabling and deleting follow the order of a success, with one exception.
+// If the canary's version is no longer wanted, or not wanted yet, its pods go first: they must not get into a narrowed stable Service when it opens.
 func (p *planner) finalisingTasks() []api.FinalisingStep {
 	switch reason := p.m.FinaliseReason; {
 	case p.isBlueGreen() && (reason == api.FinaliseSuccess || reason == api.FinaliseRollback):
@@ -46,8 +46,8 @@ func (p *planner) startFinalising(reason api.FinaliseReason, message string) {
 	p.enterState(rollout.StateFinalising, string(reason), message, "")
 }
 
-// planFinalising works off the tasks in order, from the first one each time: a task is done when the world shows it, so one that a
-// crash cut short, that somebody else did, or that came undone is simply seen as what it is.
+// planFinalising works through the tasks in order, and begins with the first task each time. A task is done when the observed state shows it. So the
+// planner detects tasks that a crash interrupted, that another client did, or that were undone.
 func (p *planner) planFinalising() {
 	if p.redirectFinalising() || p.nextReleaseFollows() && !p.ensureHeld() {
 		return
@@ -64,12 +64,12 @@ func (p *planner) planFinalising() {
 	p.completeFinalising()
 }
 
-// nextReleaseFollows reports whether another release follows, of a change that is held meanwhile.
+// nextReleaseFollows reports whether another release follows, and the executor holds its change until then.
 func (p *planner) nextReleaseFollows() bool {
 	return p.endsForNextRelease() && !p.workloadGone()
 }
 
-// endsForNextRelease reports whether it is for another release that this one ends.
+// endsForNextRelease reports whether this release ends because another release follows.
 func (p *planner) endsForNextRelease() bool {
 	switch p.m.FinaliseReason {
 	case api.FinaliseContinuous, api.FinaliseSuperseded, api.FinaliseRetry, api.FinaliseRollbackInBatch:
@@ -78,7 +78,7 @@ func (p *planner) endsForNextRelease() bool {
 	return false
 }
 
-// redirectFinalising changes the reason of finalising when a stronger one has come up.
+// redirectFinalising changes the reason of finalising if a stronger reason has come up.
 func (p *planner) redirectFinalising() bool {
 	switch reason := p.m.FinaliseReason; {
 	case reason == api.FinaliseDeleting || reason == api.FinaliseDisabled:
@@ -88,22 +88,21 @@ func (p *planner) redirectFinalising() bool {
 	case reason == api.FinaliseWorkloadGone && p.workloadGone():
 		return false
 	case reason == api.FinaliseWorkloadGone && !p.rolledBack():
-		// The workload was missing for a moment only. To release it would promote a version without its approvals.
+		// The workload was missing only for a moment. To release it would promote a version without all its approvals.
 		p.startFinalising(api.FinaliseContinuous, "the workload is there again, and its release starts over")
 	case p.workloadGone():
 		p.startFinalising(api.FinaliseWorkloadGone, "the workload was deleted during its release")
 	case reason == api.FinaliseWorkloadGone, reason == api.FinaliseSuccess && p.newVersion() && p.rolledBack():
 		p.rollBack()
 	case reason == api.FinaliseSuccess && p.newVersion() && p.workloadSurged():
-		// No component creates more pods of the approved version: its controller does not, and the executor cannot, because this workload has no
-		// ReplicaSets.
+		// No controller creates more pods of the approved version. The executor cannot either, because the workload has no ReplicaSets.
 		p.startFinalising(api.FinaliseSuperseded, "a newer version came before the one that was agreed to had the workload to itself; it is released from the stable version")
 	case reason == api.FinaliseSuccess && p.newVersion() && p.stableStillComplete():
 		p.startFinalising(api.FinaliseSuperseded, "a newer version came before all pods of the one that was agreed to were ready; it is released from the stable version")
 	case reason == api.FinaliseRetry && p.rolledBack() && !p.rollingBackInBatches():
-		p.rollBack() // while it was being tried again
+		p.rollBack() // the owner rolled back during the retry
 	case reason == api.FinaliseRollback && !p.rolledBack():
-		// The remaining pods of the version that was rolled back must not get into the stable Service. They go while the next version comes.
+		// The remaining pods of the rejected version must not get into the stable Service. They go while the next release begins.
 		p.startFinalising(api.FinaliseSuperseded, "Workload is continuous release")
 	default:
 		return false
@@ -129,8 +128,8 @@ func (p *planner) taskDone(task api.FinalisingStep) bool {
 	return true
 }
 
-// workloadResumed reports whether the workload has its held fields back and, after a success, runs the new version everywhere.
-// A newer version that arrived meanwhile is not let go: it stays held for a release of its own.
+// workloadResumed reports whether the held fields of the workload are restored. After a success, it also waits until the new version runs everywhere.
+// It does not release a newer version that arrived meanwhile: that version stays held for a release of its own.
 func (p *planner) workloadResumed() bool {
 	w := p.seen.Workload
 	if p.workloadGone() {
@@ -147,7 +146,7 @@ func (p *planner) workloadResumed() bool {
 		return false
 	}
 	if p.m.FinaliseReason == api.FinaliseSuccess && w.ScaledDown && w.OwnerPaused && (w.Updated < w.SpecReplicas || w.Total > w.Updated) {
-		p.holdFor(p.ownerPaused()) // its controller would make older pods in the place of the canary's
+		p.holdFor(p.ownerPaused()) // its controller would replace the canary's pods with older pods
 		return false
 	}
 	if !p.replicasHandedBack() {
@@ -166,10 +165,10 @@ func (p *planner) workloadResumed() bool {
 	return true
 }
 
-// rolledBackPodsGone reports whether the workload runs no pod of the version that a rollback takes back. Only of other kinds, and of a workload that was let
-// go, the workload's own controller takes these pods away. A tool may apply the version again during the rollback, and the hold policy then pauses
-// the Deployment. The controller of a paused Deployment fills the owner's surge with pods of the version that has most, and takes away all others
-// once that version has all replicas.
+// rolledBackPodsGone reports whether the workload runs no pod of the rejected version in a rollback. A Deployment's controller does not delete these
+// pods by itself while the workload is held. A tool may apply the version again during the rollback, and the hold policy then pauses the Deployment.
+// The controller of a paused Deployment fills the owner's surge with pods of the version with the most pods. Once that version has all replicas, it
+// deletes all other pods.
 func (p *planner) rolledBackPodsGone() bool {
 	switch w := p.seen.Workload; {
 	case p.isBlueGreen():
@@ -183,7 +182,7 @@ func (p *planner) rolledBackPodsGone() bool {
 	}
 }
 
-// resumeWorkload lets go of the workload. One that has brought the new pods in itself may take them away from then on.
+// resumeWorkload releases the workload. Afterwards, the controller of a workload in place may delete the new pods.
 func (p *planner) resumeWorkload() {
 	if p.inPlace() && !p.graceOver() {
 		return
@@ -195,8 +194,8 @@ func (p *planner) resumeWorkload() {
 	p.addActions(resume)
 }
 
-// stableID tells whether the rollout-id of the stable version is known when an executor releases the workload. A version that its owner took back
-// may have had the same id. Then the executor forgets the id: with it the policies would let that version through without a step.
+// stableID tells whether the rollout-id of the stable version is known after the executor releases the workload. A version that its owner took back
+// may have had the same id. Then the executor forgets the id: under it the policies would let that version through without a step.
 func (p *planner) stableID() rollout.StableID {
 	switch w := p.seen.Workload; {
 	case p.finalisingFor(api.FinaliseSuccess) && !p.rolledBack():
@@ -207,13 +206,14 @@ func (p *planner) stableID() rollout.StableID {
 	return rollout.StableIDKept
 }
 
-// staysPaused reports whether the workload keeps its present mix of versions when the Rollout is deleted. The pods of a version that was taken back
-// cannot stay: the stable Service would reach them. For a release without a commit, the Service shows this.
+// staysPaused reports whether the workload stays as it is when the Rollout is deleted. It does not after a rollback, because the remaining pods of
+// the rejected version would get into the stable Service. If the release was never committed, the selector of the stable Service shows a rollback.
 func (p *planner) staysPaused() bool {
 	return p.seen.Deleting && p.seen.Spec.KeepPaused && !p.isBlueGreen() && !p.rolledBack() && !p.pinnedToTemplate()
 }
 
-// holdKeepPaused holds the deletion of a blue-green release that is to leave its workload paused: both versions are whole, and would share a Service.
+// holdKeepPaused stalls the deletion of a blue-green release that would leave its workload paused: both versions are complete and would share a
+// Service.
 func (p *planner) holdKeepPaused() bool {
 	if !p.seen.Spec.KeepPaused || !p.isBlueGreen() || p.workloadGone() || p.rolledBack() {
 		return false
@@ -225,7 +225,7 @@ func (p *planner) holdKeepPaused() bool {
 	return true
 }
 
-// workloadSettled reports whether the workload's own controller has brought every pod to the template. Before that, the remaining pods of the other
+// workloadSettled reports whether the workload's own controller has updated every pod to the template. Before that, the remaining pods of the other
 // version would look like the start of another release.
 func (p *planner) workloadSettled() bool {
 	w := p.seen.Workload
@@ -267,8 +267,8 @@ func (p *planner) supersededVersion() bool {
 	return p.m.FinaliseReason == api.FinaliseSuccess && p.newVersion()
 }
 
-// rejectedGone reports whether the workload itself runs no pods of a version that was rolled back. It does when a change came
-// before its hold: those pods would be let into the stable Service together with the stable ones.
+// rejectedGone reports whether the workload itself runs no pods of a rejected version. It runs some if a change came before its hold. Those pods
+// would get into the stable Service together with the stable pods.
 func (p *planner) rejectedGone() bool {
 	w := p.seen.Workload
 	if w == nil || w.Deleting || !p.pinnedToTemplate() || p.currentState().InStep() {
@@ -286,7 +286,7 @@ func (p *planner) rejectedGone() bool {
 	return p.workloadSettled()
 }
 
-// pinnedToTemplate reports whether a stable Service is narrowed to pods of the version that the workload's template is.
+// pinnedToTemplate reports whether a stable Service selects only pods of the version in the workload's template.
 func (p *planner) pinnedToTemplate() bool {
 	w := p.seen.Workload
 	for _, backend := range p.serviceBackends() {
@@ -299,12 +299,13 @@ func (p *planner) pinnedToTemplate() bool {
 	return false
 }
 
-// deleteCanary takes the canary away. Only after a success its pods may outlive it: their version is agreed to.
+// deleteCanary deletes the canary. Only after a success may its pods outlive it, because their version is approved.
 func (p *planner) deleteCanary() {
 	p.addActions(rollout.DeleteCanary{Name: p.seen.Spec.Workload.Name + api.SuffixCanary, Foreground: !p.finalisingFor(api.FinaliseSuccess)})
 }
 
-// canaryRemoved reports whether the canary is gone; its pods go only when no traffic can reach them any more, after what copied requests to them.
+// canaryRemoved reports whether the canary is gone. The executor deletes its pods only when no traffic and no mirrored requests can reach them any
+// more.
 func (p *planner) canaryRemoved() bool {
 	c := p.seen.Canary
 	if !p.replicasHandedBack() {
@@ -326,7 +327,7 @@ func (p *planner) canaryRemoved() bool {
 	return false
 }
 
-// anyPinned reports whether a stable Service is narrowed to pods of one version.
+// anyPinned reports whether a stable Service selects only pods of one version.
 func (p *planner) anyPinned() bool {
 	for _, backend := range p.serviceBackends() {
 		if backend.PinnedHash() != "" {
@@ -336,23 +337,23 @@ func (p *planner) anyPinned() bool {
 	return false
 }
 
-// workloadServes reports whether the workload's own pods can take over the traffic that the canary still gets while a release ends. The
-// workload's controller may have taken all of its pods before others were ready. The controller of a held workload replaces no pods. If no pod
-// of the approved version is ready there, the executor brings the stable pods back.
+// workloadServes reports whether the workload's own pods can take over the traffic that the canary still gets while a release ends. The workload's
+// controller may have deleted all its pods before others were ready. The controller of a held workload replaces no pods. If no pod of the approved
+// version is ready there, the executor restores the stable pods.
 func (p *planner) workloadServes() bool {
 	w := p.seen.Workload
 	if p.currentState() != rollout.StateFinalising || p.workloadGone() || w.DesiredReplicas == 0 || p.seen.Canary.ReadyPods() == 0 || p.pinnedToStable() {
 		return true
 	}
 	if p.m.FinaliseReason != api.FinaliseSuperseded && p.endsForNextRelease() && len(p.seen.Spec.Routing) == 0 {
-		return true // the workload has kept its stable pods, and they may be what the next version mends
+		return true // the workload has kept its stable pods, and the next version may fix them
 	}
 	switch ready := min(w.Available, w.ReadyPods()); {
 	case !w.Observed:
 		p.waitForObserved()
 	case !w.Held && !w.OwnerPaused && w.MayTakeAll() && !p.workloadSettled():
 	case w.Held && !w.Recreate && p.totalReplicas() > w.DesiredReplicas+w.MaxSurge:
-		p.waitForObserved() // the controller of a paused Deployment deletes surplus pods of any version
+		p.waitForObserved() // the controller of a paused Deployment deletes extra pods of any version
 	case ready >= w.FullCapacity():
 		return true
 	case !w.Held || p.unreadyRevisionsGone():
@@ -362,8 +363,8 @@ func (p *planner) workloadServes() bool {
 	return false
 }
 
-// stableTakesOver reports whether the stable version can take over the requests that routes lead to the new version: one of its pods is ready, or the
-// owner does without. A newer version comes in any case: it may be what mends the stable pods.
+// stableTakesOver reports whether the stable version can take over the requests that routes send to the new version. One of its pods must be ready,
+// unless the owner accepts otherwise. Before a newer version, the release does not wait, because the newer version may fix the stable pods.
 func (p *planner) stableTakesOver() bool {
 	w := p.seen.Workload
 	if p.workloadGone() || w.DesiredReplicas == 0 || p.endsForNextRelease() || p.endsWithSharedService() || !p.anyPinned() || p.seen.Spec.AllowUnreachable {
@@ -377,12 +378,12 @@ func (p *planner) stableTakesOver() bool {
 	return false
 }
 
-// newRouted reports whether a gateway object leads requests to the new version.
+// newRouted reports whether a gateway object sends requests to the new version.
 func (p *planner) newRouted() bool {
 	return slices.ContainsFunc(p.seen.Routes, func(r rollout.Route) bool { return r.Shaped && (r.Weight > 0 || len(p.currentStep().Matches) > 0) })
 }
 
-// newReady is how many pods of the new version are ready, in the canary or in the workload.
+// newReady returns the number of ready pods of the new version, in the canary or in the workload.
 func (p *planner) newReady() int32 {
 	if p.inPlace() || p.isBlueGreen() {
 		return p.releasedRevision().Ready
@@ -390,7 +391,7 @@ func (p *planner) newReady() int32 {
 	return p.seen.Canary.ReadyPods()
 }
 
-// completeFinalising goes where the reason of finalising leads.
+// completeFinalising enters the state that follows the reason of finalising.
 func (p *planner) completeFinalising() {
 	reason := p.m.FinaliseReason
 	if p.endsForNextRelease() {
@@ -412,8 +413,8 @@ func (p *planner) completeFinalising() {
 	}
 }
 
-// promoteRevision makes the version that has succeeded the stable one, unless it was replaced before more of it than of the old one ran:
-// then the next release starts from the old one, which can bear the traffic.
+// promoteRevision makes the version that succeeded the stable version if more of its pods than of the old version are ready. Otherwise the next
+// release starts from the old version, which can serve the traffic.
 func (p *planner) promoteRevision() {
 	w := p.seen.Workload
 	if w == nil {

@@ -5,9 +5,10 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// blueGreenTasks is the order of finalising a success or a rollback in blue-green style. Success puts all traffic on the new version for as long as the
-// old pods go. A rollback takes traffic off the new pods, and then those pods away, before it lets the workload go: a newer change meanwhile
-// would pause it, and a paused workload takes pods too many from all versions. Disabling and deleting end as they do in canary style.
+// blueGreenTasks returns the tasks of finalising a success or a rollback in blue-green style, in order (contract 2.5). A success keeps all traffic on
+// the new version while the old pods go. A rollback takes traffic off the new pods, then deletes those pods, and then releases the workload.
+// Otherwise a newer change could pause the workload meanwhile, and the controller of a paused workload deletes extra pods of all versions. Disabling
+// and deleting end as in canary style.
 func (p *planner) blueGreenTasks() []api.FinalisingStep {
 	if p.m.FinaliseReason == api.FinaliseSuccess {
 		return []api.FinalisingStep{
@@ -21,27 +22,27 @@ func (p *planner) blueGreenTasks() []api.FinalisingStep {
 	}
 }
 
-// routedToNew reports whether all traffic is on the new version, with all its pods, for as long as there are others that go.
+// routedToNew reports whether all traffic is on the new version, with all its pods, while other pods go.
 func (p *planner) routedToNew() bool {
 	if p.seen.Spec.Routing == nil || p.workloadGone() || p.onlyNewPods() || p.supersededVersion() && p.releasedRevision().Hash == "" {
 		return true
 	}
 	w := p.seen.Workload
 	if p.releasedRevision().Hash == p.m.StableRevision {
-		return true // there was nothing new, and no traffic goes anywhere else
+		return true // no pods were new, and all traffic goes to this version
 	}
 	free := !w.Held || w.UpdateMechanism != rollout.MechanismRollingUpdate && !w.Surged
 	if free && (p.supersededVersion() || w.DesiredReplicas == 0 || p.releasedRevision().Ready < w.DesiredReplicas) {
-		return true // it runs free, and traffic is not sent to less than all pods, nor to none
+		return true // the workload is unmanaged, and traffic must not go to only some of its pods, or to none
 	}
 	if w.DesiredReplicas == 0 && p.supersededVersion() {
-		return p.routesRestored() // any version that comes back is not the approved one
+		return p.routesRestored() // the version that returns is not the approved version
 	}
 	return p.newComplete() && p.ensureCanaryService() && p.ensureRoutes()
 }
 
 // onlyNewPods reports whether the workload runs only pods of the version that succeeds. Then no route has to avoid other pods, and no other pods
-// come back.
+// return.
 func (p *planner) onlyNewPods() bool {
 	for _, set := range p.seen.Workload.Revisions {
 		if set.Replicas > 0 && set.Revision != p.m.CanaryRevision {
@@ -51,15 +52,15 @@ func (p *planner) onlyNewPods() bool {
 	return true
 }
 
-// newComplete reports whether the new version has all pods, ready. Of one that a newer version has replaced already, which waits for a
-// release of its own, the pods come by their ReplicaSet: the workload's controller goes towards the template only. Until they are ready the
-// stable ones come back as well: the newer version is released from the first of the two that is whole.
+// newComplete reports whether the new version has all pods, ready. If a newer version has replaced it in the template, the executor scales its
+// ReplicaSet, because the controller creates pods of the template only. The newer version waits for a release of its own. Until the pods are ready,
+// the executor also restores the stable pods. The newer version is then released from the first of the two versions that is complete.
 func (p *planner) newComplete() bool {
 	w, set := p.seen.Workload, p.releasedRevision()
 	stable, _ := p.splitRevisions()
 	switch {
 	case !w.Held:
-		return true // let go already
+		return true // released already
 	case !p.supersededVersion():
 		return p.ensurePods()
 	case !p.replicaSetsFrozen():
@@ -67,7 +68,7 @@ func (p *planner) newComplete() bool {
 		p.addActions(rollout.ScaleRevision{Workload: p.seen.Spec.Workload, Hash: set.Hash, Replicas: w.DesiredReplicas, Completes: true})
 	case set.Ready+p.seen.Spec.FailureThreshold.Of(set.Replicas) >= w.DesiredReplicas:
 		return true
-	case stable != nil && stable.Replicas < w.DesiredReplicas: // the others may never be ready
+	case stable != nil && stable.Replicas < w.DesiredReplicas: // the other pods may never be ready
 		p.addActions(rollout.ScaleRevision{Workload: p.seen.Spec.Workload, Hash: stable.Hash, Replicas: w.DesiredReplicas})
 	default:
 		p.waitForEvent("waiting for the workload to run its version everywhere: %d of %d pods are ready", set.Ready, w.DesiredReplicas)
@@ -75,7 +76,7 @@ func (p *planner) newComplete() bool {
 	return false
 }
 
-// stableStillComplete reports whether the stable version still has all its pods, ready, while an approved version lacks some that may never be
+// stableStillComplete reports whether the stable version still has all its pods, ready, while the approved version lacks some. Those may never be
 // ready.
 func (p *planner) stableStillComplete() bool {
 	w, set := p.seen.Workload, p.releasedRevision()
@@ -86,7 +87,7 @@ func (p *planner) stableStillComplete() bool {
 	return stable != nil && stable.Replicas >= w.DesiredReplicas && stable.Ready >= w.FullCapacity()
 }
 
-// ensureOnlyNewPods reports whether a version that was agreed to, and that a newer one has replaced in the template, is the only one that runs.
+// ensureOnlyNewPods reports whether only the approved version runs after a newer version has replaced it in the template.
 func (p *planner) ensureOnlyNewPods() bool {
 	if !p.seen.Workload.Held || p.releasedRevision().Hash == "" || p.onlyNewPods() {
 		return true
@@ -107,7 +108,7 @@ func (p *planner) replicaSetsFrozen() bool {
 	switch w := p.seen.Workload; {
 	case !w.TakenOver:
 		p.takeOverWorkload()
-	case !w.ReplicaSetsFrozen, w.UpdateMechanism == rollout.MechanismRollingUpdate && !w.Paused: // somebody may have set it free
+	case !w.ReplicaSetsFrozen, w.UpdateMechanism == rollout.MechanismRollingUpdate && !w.Paused: // a user may have resumed it
 		p.addActions(rollout.FreezeWorkload{Workload: p.seen.Spec.Workload})
 	case !w.Observed:
 		p.waitForObserved()
@@ -117,8 +118,8 @@ func (p *planner) replicaSetsFrozen() bool {
 	return false
 }
 
-// newPodsGone reports whether an interrupted release has left no pod of its version in parallel with the stable ones. They go when no traffic can
-// reach them any more, and for an aborted release after a delay. If the stable Service reaches them as well, they go at once.
+// newPodsGone reports whether all pods of an interrupted release's version are gone. The executor deletes them when no traffic can reach them any
+// more; after an abort, it waits for a delay. If the stable Service also selects them, it deletes them at once.
 func (p *planner) newPodsGone() bool {
 	w := p.seen.Workload
 	stable, others := p.splitRevisions()
@@ -132,13 +133,13 @@ func (p *planner) newPodsGone() bool {
 	switch {
 	case !p.graceOver():
 	case w.UpdateMechanism != rollout.MechanismRollingUpdate && !p.rolledBack() && w.RevertsTo != p.m.StableRevision:
-		return true // others would come in their place, and are what the next release starts from
+		return true // the controller would create others, and the next release starts from these pods
 	case stable == nil:
 		p.holdFor(p.stableMissing())
 	case w.UpdateMechanism != rollout.MechanismRollingUpdate && p.rolledBack() && stable.Replicas < w.DesiredReplicas && w.MayTakeOthers():
 		return p.podsRolledBackInPlace()
 	case w.UpdateMechanism != rollout.MechanismRollingUpdate && p.rolledBack() && stable.Replicas < w.DesiredReplicas:
-		return true // its own controller brings the stable pods back in the place of the others
+		return true // its own controller replaces the others with stable pods
 	case (w.UpdateMechanism == rollout.MechanismRollingUpdate || w.Surged) && !p.replicaSetsFrozen():
 	case w.UpdateMechanism != rollout.MechanismRollingUpdate:
 		return p.podsReverted(others)
@@ -154,14 +155,14 @@ func (p *planner) newPodsGone() bool {
 	return false
 }
 
-// blueGreenReleased reports whether nothing of the release is left on the workload: no pods of a version that is not wanted, and its
-// autoscalers have it back, unless another release follows.
+// blueGreenReleased reports whether the release has left the workload: no pods of an unwanted version run. Its autoscalers must also be restored,
+// unless another release follows.
 func (p *planner) blueGreenReleased() bool {
 	if !p.isBlueGreen() || p.nextReleaseFollows() && p.m.FinaliseReason == api.FinaliseRetry {
 		return true
 	}
 	agreed := p.m.FinaliseReason == api.FinaliseSuccess || p.m.FinaliseReason == api.FinaliseRollback
-	held := !p.workloadGone() && (p.seen.Workload.Held || p.seen.Workload.TakenOver) // after its release the additional pods are its owner's
+	held := !p.workloadGone() && (p.seen.Workload.Held || p.seen.Workload.TakenOver) // after the workload was released, its other pods belong to its owner
 	if !agreed && held && p.newVersion() && !p.newPodsGone() {
 		return false
 	}

@@ -12,7 +12,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// settle plays everybody else until the machine rests, and returns its actions in order.
+// settle plays all other actors until the machine is idle, and returns its actions in order.
 func (g *given) settle() []string {
 	all, settles := g.walk()
 	var actions []string
@@ -25,7 +25,7 @@ func (g *given) settle() []string {
 	return actions
 }
 
-// walk is settle with the actions themselves, and whether it settles.
+// walk is settle with the actions themselves, and reports whether the machine becomes idle.
 func (g *given) walk() (actions []rollout.Action, settles bool) {
 	for range 60 {
 		d := Plan(g.Seen, g.now)
@@ -46,7 +46,7 @@ func (g *given) walk() (actions []rollout.Action, settles bool) {
 	return actions, false
 }
 
-// take carries out an action, with everything that follows of it at once.
+// take carries out an action with all its immediate effects.
 func (g *given) take(a rollout.Action) {
 	switch a := a.(type) {
 	case rollout.AddFinalizer:
@@ -89,12 +89,12 @@ func (g *given) take(a rollout.Action) {
 	}
 }
 
-// backend is the one that has a Service.
+// backend returns the backend with a Service.
 func (g *given) backend(service string) *rollout.Backend {
 	return &g.Backends[(&model{spec: g.Spec}).entry(service)]
 }
 
-// route makes a gateway object route as a step wants it, 0 for none.
+// route routes a gateway object as a step wants, 0 for no step.
 func (g *given) route(object rollout.Ref, step int32) {
 	for i := range g.Routes {
 		r := &g.Routes[i]
@@ -181,8 +181,7 @@ func TestEveryWayOutCleansUpInItsOrder(t *testing.T) {
 	}
 }
 
-// A workload that the API server reports as gone, and shows again, has lost only its steps: to release it would promote a version without its
-// approvals.
+// A workload that the API server does not find for a moment loses only its steps. To release it would promote a version without all its approvals.
 func TestAWorkloadThatWasMissingForAMomentStartsOver(t *testing.T) {
 	missing := func() *given {
 		g := aRelease().AtStep(2).Paused()
@@ -295,7 +294,7 @@ func TestStepStateWhileAReleaseIsCalledOff(t *testing.T) {
 	}
 }
 
-// A walk through more transitions than the outbox holds stops in between and goes on at once.
+// A walk with more transitions than the outbox holds stops in between, and the next run continues at once.
 func TestALongWalkLosesNoTransition(t *testing.T) {
 	g := aRelease().AtStep(1).With(func(g *given) {
 		for i := range g.Spec.Steps {

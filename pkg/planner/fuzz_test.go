@@ -9,7 +9,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// For any status and any observed state, Plan makes a decision and does not panic.
+// For every status and every observed state, Plan returns a decision and does not panic.
 func FuzzPlan(f *testing.F) {
 	for _, g := range []*given{
 		aRollout(), aRelease(), aRelease().AtStep(2).Paused().Approved(), aRelease().AtStep(3).Jumping(1), aRelease().AtStep(2).Disabled(),

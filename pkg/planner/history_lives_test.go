@@ -12,7 +12,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// Whenever executors die, whichever looks are repeated, and however often records are written: they end up the same.
+// The final records are the same regardless of dying executors, repeated observations and repeated writes.
 func TestEveryReleaseIsRecordedWhoeverDies(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := rapid.SampledFrom(models()).Draw(t, "model")
@@ -50,7 +50,7 @@ func TestEveryReleaseIsRecordedWhoeverDies(t *testing.T) {
 	})
 }
 
-// complete checks that there is one record for each release, that all but one under way have ended, and that times are in order.
+// complete checks that each release has one record, that all but the current release have ended, and that times are in order.
 func complete(t *rapid.T, m api.SluiceStatus, records map[int64]api.RolloutHistoryStatus) {
 	if len(records) != int(m.Epoch) {
 		t.Fatalf("there are %d records of %d releases", len(records), m.Epoch)

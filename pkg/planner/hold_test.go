@@ -186,7 +186,7 @@ func TestPlanMendsALostCanary(t *testing.T) {
 	})
 }
 
-// A writer that puts its own content back every time gets the object for a minute after the third time, again and again.
+// After the third rewrite by another client, the executor leaves the object to that client for a minute, again and again.
 func TestPlanLeavesARouteInConflictAlone(t *testing.T) {
 	g := aRelease().AtStep(2).Paused()
 	fight := func() outcome {
@@ -222,7 +222,7 @@ func TestPlanLeavesARouteInConflictAlone(t *testing.T) {
 	}
 }
 
-// One write of somebody else may be looked at any number of times: our own may meet conflicts or be refused.
+// The planner may see one write of another client many times, because the executor's own write may meet conflicts or be refused.
 func TestPlanCountsAWriteOnce(t *testing.T) {
 	g := aRelease().AtStep(2).Paused()
 	look := func(version string) string {
@@ -246,7 +246,7 @@ func TestPlanCountsAWriteOnce(t *testing.T) {
 	}
 }
 
-// A writer that replaces the whole object takes our annotations with it, so only the content that comes back tells of the fight.
+// A client that replaces the whole object also removes Sluice's annotations. Then only the returning content shows the conflict.
 func TestPlanLeavesARouteAloneThatIsReplacedAgainAndAgain(t *testing.T) {
 	g := aRelease().AtStep(2).Paused()
 	var got []string

@@ -26,7 +26,7 @@ func (p *planner) planIdle() {
 		return
 	}
 	if typesUID(w.UID) != p.m.WorkloadUID {
-		p.m.WorkloadUID, p.m.StableRevision = typesUID(w.UID), "" // nothing is known of it yet
+		p.m.WorkloadUID, p.m.StableRevision = typesUID(w.UID), "" // nothing is known of the new workload yet
 	}
 	if w.AdoptedBy != "" {
 		p.holdFor(p.workloadConflict(w.AdoptedBy))
@@ -48,7 +48,7 @@ func (p *planner) planIdle() {
 		p.startRelease()
 		return
 	}
-	if w.TakenOver || w.Held { // a user has released it by force, or it cannot be held
+	if w.TakenOver || w.Held { // a user has resumed it by force, or its kind cannot be held
 		p.resumeWorkload()
 		return
 	}
@@ -56,7 +56,7 @@ func (p *planner) planIdle() {
 	p.showProblems()
 }
 
-// showProblems shows at rest what would hold the next release.
+// showProblems shows, while the Rollout is idle, the problem that would stall the next release.
 func (p *planner) showProblems() {
 	switch w := p.seen.Workload; {
 	case len(p.seen.Spec.Unsupported) > 0:
@@ -72,17 +72,17 @@ func (p *planner) showProblems() {
 	}
 }
 
-// releaseDue reports whether there is a version to release: one that was held, or one that the workload's own controller is
-// rolling out already because it came before the hold was in place.
+// releaseDue reports whether a version waits for its release. Either a policy holds it, or the workload's own controller is rolling it out already
+// because it came before the hold.
 func (p *planner) releaseDue() bool {
 	w := p.seen.Workload
 	switch {
 	case w.OwnerOnDelete:
-		return false // even if it is held
+		return false // even if a change is held
 	case w.Held:
 		return true
 	}
-	return !w.IDLetsThrough && p.rollsNatively() // a change under the id of the stable version is no release: the policy let it through
+	return !w.IDLetsThrough && p.rollsNatively() // a change under the id of the stable version is not a release: the policy let it through
 }
 
 // rollsNatively reports whether the workload's own controller is rolling out another version.
@@ -97,7 +97,7 @@ func (p *planner) rollsNatively() bool {
 	return old > w.OwnerPartition
 }
 
-// nothingNew reports whether the held version is the version that runs already, as after a change of the rollout-id alone.
+// nothingNew reports whether the held version runs already, for example if the owner changed only the rollout-id.
 func (p *planner) nothingNew() bool {
 	for _, set := range p.seen.Workload.Revisions {
 		if set.Replicas > 0 && set.Revision != p.seen.Workload.Revision {
@@ -107,8 +107,8 @@ func (p *planner) nothingNew() bool {
 	return p.currentState() == rollout.StateInitializing && p.rolledBack() && !p.newVersion()
 }
 
-// servingRevision is the revision that serves: the one known as stable while it has pods, or its controller makes some, else the one of the old
-// revisions with the most ready pods. nil means nothing old is running.
+// servingRevision returns the revision that serves. It is the known stable revision if that has pods or its controller creates some. Otherwise it is
+// the old revision with the most ready pods. nil means that no old pods run.
 func (p *planner) servingRevision() *rollout.Revision {
 	w := p.seen.Workload
 	if w == nil {
@@ -120,7 +120,7 @@ func (p *planner) servingRevision() *rollout.Revision {
 	var best *rollout.Revision
 	for i := range w.Revisions {
 		set := &w.Revisions[i]
-		comes := w.DesiredReplicas > 0 && set.Hash == w.RevertsTo // its last pod may be missing for a moment only
+		comes := w.DesiredReplicas > 0 && set.Hash == w.RevertsTo // its last pod may be missing only for a moment
 		if set.Hash == p.m.StableRevision && (set.Replicas > 0 || comes) {
 			return set
 		}
@@ -137,7 +137,7 @@ func (p *planner) servingRevision() *rollout.Revision {
 	return best
 }
 
-// onlyRevisionWithPods reports whether no other revision has pods: after a rollback the stable revision is the template's own.
+// onlyRevisionWithPods reports whether no other revision has pods: after a rollback, the stable revision is the revision of the template.
 func (p *planner) onlyRevisionWithPods(set *rollout.Revision) bool {
 	for _, other := range p.seen.Workload.Revisions {
 		if other.Hash != set.Hash && other.Replicas > 0 {
@@ -147,7 +147,7 @@ func (p *planner) onlyRevisionWithPods(set *rollout.Revision) bool {
 	return true
 }
 
-// earlyPods are the pods of the new version that the workload itself runs: none, unless the change came before the hold.
+// earlyPods returns the pods of the new version that the workload itself runs. Only a change before the hold creates such pods.
 func (p *planner) earlyPods() rollout.Revision {
 	w := p.seen.Workload
 	if w != nil {
@@ -190,7 +190,7 @@ func (p *planner) startRelease() {
 	p.enterState(rollout.StateInitializing, "ReleaseStarted", why, "")
 }
 
-// recordStableRevision records at rest which revision is the stable one.
+// recordStableRevision records the stable revision while no release is under way.
 func (p *planner) recordStableRevision() {
 	w := p.seen.Workload
 	p.m.WorkloadUID = typesUID(w.UID)
@@ -199,7 +199,7 @@ func (p *planner) recordStableRevision() {
 	}
 	most := int32(-1)
 	for _, set := range w.Revisions {
-		// More than one has pods only in a change that is no release: then the one that serves is known as stable.
+		// Several revisions have pods only in a change that is not a release. Then the serving revision is the stable revision.
 		if set.Revision == w.Revision && set.Ready >= most || set.Ready > most && set.Replicas > 0 {
 			p.m.StableRevision, most = set.Hash, set.Ready
 		}
@@ -210,10 +210,10 @@ func (p *planner) recordStableRevision() {
 	p.goToStep(int32(len(p.seen.Spec.Steps)))
 }
 
-// ReasonSameRolloutID is the reason of a note about a change of the pod template that rolls out without a step.
+// ReasonSameRolloutID is the reason of the Kubernetes Event about a change of the pod template that rolls out without a step.
 const ReasonSameRolloutID = "SameRolloutID"
 
-// sameRolloutID tells that the change of the pod template is no release, because the workload has the rollout-id of the stable version.
+// sameRolloutID reports that the change of the pod template is not a release, because the workload has the rollout-id of the stable version.
 func (p *planner) sameRolloutID() rollout.KubeEvent {
 	workload := p.seen.Spec.Workload
 	return rollout.KubeEvent{Warning: true, Reason: ReasonSameRolloutID, Message: fmt.Sprintf(
@@ -222,7 +222,7 @@ func (p *planner) sameRolloutID() rollout.KubeEvent {
 		workload, p.seen.Workload.RolloutID, workload.KubectlName(), p.seen.Namespace, api.AnnotationRolloutID)}
 }
 
-// planDisabled lets go of the workload and stays out of its way.
+// planDisabled releases the workload and leaves it unmanaged.
 func (p *planner) planDisabled() {
 	if !p.seen.Spec.Disabled {
 		if set := p.servingRevision(); set == nil || set.Hash != p.m.StableRevision {
@@ -236,14 +236,14 @@ func (p *planner) planDisabled() {
 	}
 }
 
-// planTerminated lets go of the workload, and then of the Rollout itself.
+// planTerminated releases the workload, and then removes the finalizer of the Rollout.
 func (p *planner) planTerminated() {
 	if p.workloadDisowned() && p.seen.Finalizer {
 		p.addActions(rollout.RemoveFinalizer{})
 	}
 }
 
-// workloadDisowned gives the workload back; it reports whether nothing of ours is left.
+// workloadDisowned releases the workload, and reports whether no mark of Sluice is left on it.
 func (p *planner) workloadDisowned() bool {
 	w := p.seen.Workload
 	if w != nil && w.AdoptedBy != "" {
@@ -263,14 +263,14 @@ func (p *planner) workloadDisowned() bool {
 	return false
 }
 
-// earlierReleaseCleared reports whether nothing of an earlier release is left outside a release. Something is when a run died between its first
-// action and its commit and the release was then called off, or when the status was lost. A release that is due keeps the
-// stable Service as it is, for it will want it so.
+// earlierReleaseCleared reports, outside of a release, whether no object of an earlier release is left. Objects are left if an executor died between
+// its first action and its commit and the release was then called off, or if the status was lost. If a release is due, the stable Service stays as it
+// is, because that release needs it narrowed.
 func (p *planner) earlierReleaseCleared(due bool) bool {
 	return p.routesRestored() && p.canaryRemoved() && (due || p.serviceRestored()) && p.canaryServiceRemoved() && (due || p.autoscalersRestored())
 }
 
-// planInitializing checks everything that the release will need before a single pod is created.
+// planInitializing checks all objects that the release needs before the executor creates the first pod.
 func (p *planner) planInitializing() {
 	if p.endInterruptedRelease() || !p.ensureHeld() {
 		return

@@ -2,9 +2,9 @@ package planner
 
 import "sluice.dev/sluice/pkg/rollout"
 
-// intentCommitted reports whether the status as committed already intends an action that raises: it is in the same step of the same
-// release, for the same reason. Then the action may come before the next commit. Routes are special: the grace period at the end
-// depends on their having been written, so that the first one of a release is committed even within its step.
+// intentCommitted reports whether the committed status already intends an action that raises exposure. It does if it is in the same step of the same
+// release, for the same reason. Then the executor may act before the next commit. The first route of a release is an exception: the final grace
+// period depends on it, so the executor commits the status before this route even within its step.
 func (p *planner) intentCommitted(a rollout.Action) bool {
 	before := p.seen.Status.Sluice
 	if before == nil {
@@ -12,7 +12,7 @@ func (p *planner) intentCommitted(a rollout.Action) bool {
 	}
 	switch a.(type) {
 	case rollout.RemoveFinalizer, rollout.DisownWorkload:
-		return false // the status after them may never be committed
+		return false // the executor may never commit the status after them
 	case rollout.PrepareRoute, rollout.ApplyRoute, rollout.ClaimTrafficRouting:
 		if before.RouteDigest == "" {
 			return false

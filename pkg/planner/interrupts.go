@@ -11,7 +11,7 @@ import (
 
 func typesUID(s string) types.UID { return types.UID(s) }
 
-// planInStep carries out the current step, after looking for everything that turns a release aside, most urgent first.
+// planInStep carries out the current step. First it checks for events that interrupt a release, most urgent first.
 func (p *planner) planInStep() {
 	if p.endInterruptedRelease() || !p.ensureHeld() || !p.prepareScaleFromZero() {
 		return
@@ -40,13 +40,13 @@ func (p *planner) planInStep() {
 	case rollout.StateReady:
 		p.planReady()
 	case rollout.StateCompleted:
-		p.commitFirst = true // the last step would take it back
+		p.commitFirst = true // to plan the last step again would revert the actions of finalising
 		p.startFinalising(api.FinaliseSuccess, "Rollout has been completed and some closing work is being done")
 	}
 	p.enforceDeadline()
 }
 
-// endInterruptedRelease ends a release whose workload or purpose is gone. A rollback comes before a pause of the Rollout.
+// endInterruptedRelease ends a release whose workload or purpose is gone. A rollback precedes a pause of the Rollout.
 func (p *planner) endInterruptedRelease() bool {
 	switch {
 	case p.workloadGone():
@@ -63,13 +63,13 @@ func (p *planner) endInterruptedRelease() bool {
 	return true
 }
 
-// workloadGone reports whether the workload that the release is about no longer exists, even if another one has its name.
+// workloadGone reports whether the workload of the release no longer exists, even if another workload has its name.
 func (p *planner) workloadGone() bool {
 	w := p.seen.Workload
 	return w == nil || w.Deleting || typesUID(w.UID) != p.m.WorkloadUID
 }
 
-// rolledBack reports whether the workload's template is the stable revision's again.
+// rolledBack reports whether the workload's template is the template of the stable revision again.
 func (p *planner) rolledBack() bool {
 	for _, set := range p.seen.Workload.Revisions {
 		if set.Hash == p.m.StableRevision {
@@ -81,7 +81,7 @@ func (p *planner) rolledBack() bool {
 
 func (p *planner) newVersion() bool { return p.seen.Workload.Revision != p.m.CanaryRevision }
 
-// ensureHeld is the second net under the admission policies: a workload that runs free during its release is stopped.
+// ensureHeld holds a workload that rolls during its release although the admission policies should hold it.
 func (p *planner) ensureHeld() bool {
 	if w := p.seen.Workload; (w.Paused || p.mayRoll()) && w.Held && w.Adopted {
 		return p.lostPodsRestored()
@@ -97,7 +97,7 @@ func (p *planner) ensureHeld() bool {
 	return false
 }
 
-// blockingProblem is the first problem that stops a release, nil without one.
+// blockingProblem returns the first problem that stops a release, or nil.
 func (p *planner) blockingProblem() *rollout.Problem {
 	for i := range p.seen.Problems {
 		if problem := &p.seen.Problems[i]; !problem.Warning {
@@ -107,12 +107,12 @@ func (p *planner) blockingProblem() *rollout.Problem {
 	return nil
 }
 
-// releaseStopped reports whether something keeps the release where it is.
+// releaseStopped reports whether a pause, an unsupported field or a problem stops the release.
 func (p *planner) releaseStopped() bool {
 	return p.seen.Spec.Paused || len(p.seen.Spec.Unsupported) > 0 || p.blockingProblem() != nil
 }
 
-// holdStoppedRelease stops the release where it is: by its owner, or because something it needs is missing.
+// holdStoppedRelease stops the release where it is, because its owner paused it or an object that it needs is missing.
 func (p *planner) holdStoppedRelease() bool {
 	if p.seen.Spec.Paused {
 		p.waitForEvent("Rollout has been paused, you can resume it by kube-cli")
@@ -129,8 +129,8 @@ func (p *planner) holdStoppedRelease() bool {
 	return false
 }
 
-// restartEditedStep starts the current step over when its plan was edited: exposure follows the new plan, and an approval given for
-// the old one does not count for it.
+// restartEditedStep restarts the current step if its plan was edited: exposure follows the new plan, and an approval of the old plan does not count
+// for the new one.
 func (p *planner) restartEditedStep() bool {
 	if p.m.PlanHash == p.seen.Spec.Hash {
 		return false
@@ -141,7 +141,7 @@ func (p *planner) restartEditedStep() bool {
 	return true
 }
 
-// jumpToStep follows a nextStepIndex that somebody set.
+// jumpToStep follows a nextStepIndex that a user set.
 func (p *planner) jumpToStep() bool {
 	next := p.c.NextStepIndex
 	if next == p.nextIndex() {
@@ -152,17 +152,17 @@ func (p *planner) jumpToStep() bool {
 	return true
 }
 
-// goToStep makes a step the current one. nextStepIndex moves with it, or it would read as a command to jump.
+// goToStep makes a step the current step. It also moves nextStepIndex, which would otherwise read as a command to jump.
 func (p *planner) goToStep(n int32) {
 	p.m.Step, p.m.StepSince = n, nil
 	p.c.NextStepIndex = p.nextIndex()
 }
 
-// nextIndex is the step that follows the current one, or -1 after the last.
+// nextIndex returns the step after the current step, or -1 after the last step.
 func (p *planner) nextIndex() int32 { return rollout.NextStepIndex(p.m.Step, len(p.seen.Spec.Steps)) }
 
-// readCommands reads the commands that others write into canaryStatus: StepReady approves the pause that the machine is in, and
-// nextStepIndex jumps. Any other difference is taken back.
+// readCommands reads the commands that users write into canaryStatus: StepReady approves the current pause, and nextStepIndex jumps. It reverts any
+// other difference.
 func (p *planner) readCommands() {
 	defer p.followCommand()
 	steps := int32(len(p.seen.Spec.Steps))
@@ -193,8 +193,7 @@ func (p *planner) readCommands() {
 	p.noteRevertedEdit(fmt.Sprintf("currentStepState %s was taken back: approve only while it is StepPaused", p.c.CurrentStepState))
 }
 
-// reportStatusEdits reports edits of the fields of canaryStatus that only show the state. A user who may approve may write them; the planner decides
-// nothing from them.
+// reportStatusEdits reports edits of display fields in canaryStatus. Every approver may write these fields, so the planner decides nothing from them.
 func (p *planner) reportStatusEdits() {
 	if p.seen.Status.Sluice == nil || p.seen.Status.Common() == nil {
 		return

@@ -13,7 +13,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// invariants are the names under which docs/invariants.md describes them.
+// invariants returns the names of the invariants in docs/invariants.md.
 func invariants() []string {
 	return []string{
 		"NoTrafficBeforeReady", "ExposureNeverAboveCommittedStep", "NoStepSkippedWithoutApproval", "OneApprovalOneStep",
@@ -25,7 +25,7 @@ func invariants() []string {
 	}
 }
 
-// checks judge every decision, every write and every rest. They keep the first finding of each kind.
+// checks checks every decision, every write and every idle world. It keeps the first finding of each kind.
 type checks struct {
 	found map[string]string
 	where func() string
@@ -64,7 +64,7 @@ func (c *checks) decision(w *world, seen rollout.Seen, d rollout.Decision) {
 	}
 	begun := before.Epoch
 	if carried := w.run.plan.carried; carried != nil {
-		begun = machine(carried).Epoch // checked at the time of the decision, by the state observed then
+		begun = machine(carried).Epoch // checked at the time of the decision, against the state of that time
 	}
 	if after.Epoch != begun {
 		c.stable(w, d.Status.Sluice.StableRevision)
@@ -80,7 +80,7 @@ func (c *checks) decision(w *world, seen rollout.Seen, d rollout.Decision) {
 	c.that(approvals == 0 || approvals == 1 && wanted, "OneApprovalOneStep", "%d approvals came of one look", approvals)
 }
 
-// late checks a release that a deadline stops: its step had the whole time, no person held it up, and it still lacks something.
+// late checks a release that a deadline stops: its step had the whole time, no user delayed it, and a part of it is still missing.
 func (c *checks) late(w *world, seen rollout.Seen, d rollout.Decision) {
 	before, after := machine(&seen.Status), machine(&d.Status)
 	expired := slices.ContainsFunc(after.Transitions, func(t api.Transition) bool {
@@ -151,14 +151,14 @@ func (c *checks) action(w *world, seen rollout.Seen, d rollout.Decision, a rollo
 	case rollout.UnpinService:
 		m := machine(&d.Status)
 		if w.model.inPlace() && !w.model.beside() && rollout.State(m.State).InStep() && w.model.replicas(seen.Spec, m.Step) == int32(w.model.size()) {
-			return // the step leaves the stable Service no pods of its own
+			return // the step leaves the stable Service no stable pods
 		}
 		if m.State != string(rollout.StateFinalising) || m.FinaliseReason != api.FinaliseSuccess {
 			c.unpinned(w, seen, a)
 		}
 	case rollout.CreateCanary, rollout.ResumeRollingUpdate, rollout.PartitionWorkload, rollout.ReplacePods:
 		if w.lowers(a) || w.forced > 0 {
-			return // or the stable Service may have had to be opened, for there was no stable pod left
+			return // or the executor had to open the stable Service because no stable pod was left
 		}
 		if w.model.inPlace() && (w.model.replicas(seen.Spec, machine(&d.Status).Step) == int32(w.model.size()) || rollout.State(machine(&d.Status).State) == rollout.StateFinalising) {
 			return
@@ -166,7 +166,7 @@ func (c *checks) action(w *world, seen rollout.Seen, d rollout.Decision, a rollo
 		if w.model.inPlace() && !slices.ContainsFunc(seen.Workload.Revisions, func(set rollout.Revision) bool {
 			return set.Hash == machine(&d.Status).StableRevision && set.Replicas > 0
 		}) {
-			return // no pod is left that the stable Service could be kept to
+			return // no stable pod is left for the stable Service
 		}
 		for i, routing := range seen.Spec.Routing {
 			pinned := !routing.SeparateService() || seen.Backends[i].StableService.Hash != "" || !seen.Spec.Steps[machine(&d.Status).Step-1].RoutesTraffic()
@@ -175,8 +175,8 @@ func (c *checks) action(w *world, seen rollout.Seen, d rollout.Decision, a rollo
 	}
 }
 
-// unpinned checks the opening of the stable Service: no pod of an unwanted version may run. After a rollback this holds for the pods of the workload
-// itself as well.
+// unpinned checks the opening of the stable Service: no pod of an unwanted version may run. After a rollback, this also holds for the pods that the
+// workload itself runs.
 func (c *checks) unpinned(w *world, seen rollout.Seen, a rollout.UnpinService) {
 	unwanted := func(v int8) bool {
 		return v != 0 && !w.trusted[v] && (seen.Workload == nil || version(v) != seen.Workload.Revision)
@@ -194,7 +194,7 @@ func (c *checks) unpinned(w *world, seen rollout.Seen, a rollout.UnpinService) {
 	}
 }
 
-// write judges one write against the world in which it happens.
+// write checks one write against the world at the time of the write.
 func (c *checks) write(w *world, next write) {
 	m := machine(&w.status)
 	c.letsGo(w, next.action)
@@ -267,7 +267,7 @@ func (c *checks) resume(w *world, m api.SluiceStatus, a rollout.Action) {
 	}
 }
 
-// committed judges a commit: the step may only go as far as the user has agreed.
+// committed checks a commit: the step must not exceed the user's approvals.
 func (c *checks) committed(w *world, next *api.RolloutStatus) {
 	before, after, allowed := machine(&w.status), machine(next), w.allowed
 	if after.Epoch != before.Epoch {
@@ -284,10 +284,10 @@ func (c *checks) committed(w *world, next *api.RolloutStatus) {
 	}
 }
 
-// stable checks the revision from which a release starts: while another one serves, it is never a revision without approval.
+// stable checks the revision from which a release starts: never an unapproved revision while another one serves.
 func (c *checks) stable(w *world, revision string) {
 	m := machine(&w.status)
-	promoted := int(w.allowed) > len(w.model.spec.Steps) && version(versionOf(revision)) == m.CanaryRevision // agreed to as a whole a moment ago
+	promoted := int(w.allowed) > len(w.model.spec.Steps) && version(versionOf(revision)) == m.CanaryRevision // approved as a whole a moment ago
 	if w.trusted[versionOf(revision)] || promoted || w.unsettled() || w.forced > 0 {
 		return
 	}
@@ -295,21 +295,21 @@ func (c *checks) stable(w *world, revision string) {
 	c.that(w.pods[known] == 0, "StableIsWhatWasAgreed", "%q is taken for stable, while %s has %d pods", revision, hash(known), w.pods[known])
 }
 
-// settled judges a status that needs no more actions: planning again, a little later, must leave it alone.
+// settled checks a status that needs no more actions: another plan a little later must not change it.
 func (c *checks) settled(w *world) {
 	again := Plan(w.see(), w.time().Add(time.Millisecond))
 	c.that(sameStatus(&w.status, &again.Status), "StatusOnlyMovesWhenSomethingChanged", "the status of %s is written again", machine(&w.status).State)
 }
 
-// rest judges a world in which nothing more happens by itself.
+// rest checks a world in which nothing more happens by itself.
 func (c *checks) rest(w *world) {
-	if w.waits() { // the version that fails may run by its owner's will alone
+	if w.waits() { // the failing version may run only because its owner wants it
 		return
 	}
 	c.that(w.canary.version == 0 && w.unserved() && !w.routedToCanary() && !w.named.there, "NothingLeftAtRest", "a canary, a Service, a route or what it named is left")
 	if w.gone {
 		if w.model.blinks {
-			return // an executor cleans up the marks of a workload that was missing when its Rollout went
+			return // if the workload was not found when its Rollout was deleted, an executor removes the marks when it finds them
 		}
 		c.that(!w.shrunk && w.told == w.wants, "NothingLeftAtRest", "the workload has %d of %d replicas", w.told, w.wants)
 		c.that(!w.adopted && !w.held && (!w.stopped || w.model.spec.KeepPaused), "NothingLeftAtRest", "marks are left on the workload of a Rollout that is gone")
@@ -325,7 +325,7 @@ func (c *checks) rest(w *world) {
 	c.that(len(d.Actions) == 0 && d.WakeAt.IsZero() && sameStatus(&w.status, &d.Status), "NoWritesAtRest", "at rest there is something to do: %v", d.Actions)
 }
 
-// report fails the test of each invariant that was broken.
+// report fails the test of each violated invariant.
 func (c *checks) report(t *testing.T) {
 	for _, name := range invariants() {
 		t.Run(name, func(t *testing.T) {

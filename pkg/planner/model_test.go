@@ -35,7 +35,7 @@ func byTwoServices() []rollout.Routing {
 	}
 }
 
-// models are the small worlds that are explored to the end.
+// models returns the small worlds that the test explores completely.
 func models() []*model {
 	first := rollout.Step{Replicas: rollout.Amount{Value: 1}, Weight: weight(20), Manual: true}
 	second := rollout.Step{Replicas: rollout.Amount{Value: 2}, Weight: weight(50), Manual: true}
@@ -213,7 +213,8 @@ func models() []*model {
 	}
 }
 
-// The models are explored with one act of users each, which finds every mistake of dev/mutants in seconds; -rollout.acts=3 explores them whole.
+// The test explores each model with one act of users. That finds every mistake of dev/mutants in seconds; -rollout.acts=3 explores the models
+// completely.
 func TestEveryReachableState(t *testing.T) {
 	all := models()
 	var exploring errgroup.Group
@@ -227,7 +228,7 @@ func TestEveryReachableState(t *testing.T) {
 			return nil
 		})
 	}
-	_ = exploring.Wait() // none returns an error
+	_ = exploring.Wait() // the functions return no error
 	if err := writeDigests(all); err != nil {
 		t.Fatal(err)
 	}

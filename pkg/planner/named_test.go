@@ -11,7 +11,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// naming has the first gateway object reference a created object in the second step: not there yet, or there since a time.
+// naming lets the first gateway object name a new object in the second step. The object does not exist yet, or exists since a time.
 func (g *given) naming(since *time.Time) *given {
 	r := &g.Routes[0]
 	rendering := r.Steps[2]
@@ -87,7 +87,7 @@ func TestNoRouteIsWrittenBeforeWhatAnEarlierOneNeedsIsKnown(t *testing.T) {
 	}
 }
 
-// In each kind of end, an object that a route referenced goes a grace period after the route was restored, and before the canary Service.
+// After every kind of end, the objects of a route go one grace period after the route was restored, and before the canary Service.
 func TestWhatARouteNamedGoesAGracePeriodAfterIt(t *testing.T) {
 	for reason, given := range map[api.FinaliseReason]*given{
 		api.FinaliseSuccess:    aRelease().AtStep(3).Finalising(api.FinaliseSuccess),

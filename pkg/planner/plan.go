@@ -10,8 +10,8 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// Plan decides the next actions of one Rollout. It is level-triggered: called again with the same observed state it makes the same decision. A later
-// call with the state after a crash heals the crash.
+// Plan decides the next actions for one Rollout. It is level-triggered: for the same observed state it returns the same decision. After a crash
+// between two decisions, the next call with the observed state continues the release.
 func Plan(seen rollout.Seen, now time.Time) rollout.Decision {
 	p := newPlanner(seen, now)
 	p.readCommands()
@@ -22,8 +22,8 @@ func Plan(seen rollout.Seen, now time.Time) rollout.Decision {
 	return p.makeDecision()
 }
 
-// runStateMachine makes transitions until an action or a wait is due. It never makes more transitions than the outbox holds, because the executor
-// would never publish the oldest ones. The rest of a longer walk follows at once.
+// runStateMachine makes transitions until the planner has actions or waits. It never makes more transitions than the outbox holds, because the
+// executor would never publish the others. The next run makes the rest at once.
 func (p *planner) runStateMachine() {
 	var begun int64
 	if p.seen.Status.Sluice != nil {
@@ -39,7 +39,7 @@ func (p *planner) runStateMachine() {
 	p.wake = p.now
 }
 
-// planner is one call of Plan: the world as seen, and the status and the actions so far.
+// planner is one call of Plan: the observed state, and the status and the actions so far.
 type planner struct {
 	seen   rollout.Seen
 	now    time.Time
@@ -49,16 +49,17 @@ type planner struct {
 
 	actions []rollout.Action
 	wake    time.Time
-	// show is when progress is written that is not now.
+	// show is the time of a later write of progress that this run does not write.
 	show    time.Time
 	waiting bool
 	held    *rollout.Problem
-	// doing says what the release waits for, as users read it.
+	// doing describes, for users, the event that the release waits for.
 	doing string
-	// lacks says the same of a step without counting what comes one by one; "" where doing does not count either.
+	// lacks describes the same for a step without numbers of pods; "" if doing has no such numbers.
 	lacks      string
 	kubeEvents []rollout.KubeEvent
-	// commitFirst: the status is to be committed before the actions, for who comes after these does not decide the same again.
+	// commitFirst: the executor must commit the status before the actions, because after the actions the planner would not make the same decision
+	// again.
 	commitFirst bool
 }
 
@@ -76,7 +77,7 @@ func newPlanner(seen rollout.Seen, now time.Time) *planner {
 
 func (p *planner) currentState() rollout.State { return rollout.State(p.m.State) }
 
-// transitionOnce makes at most one transition, or asks for actions, or waits.
+// transitionOnce makes at most one transition, or adds actions, or waits.
 func (p *planner) transitionOnce() {
 	if blind := p.unknownProblem(); blind != nil {
 		if blind.FromApply || !p.adoptDespiteProblem() {
@@ -146,12 +147,12 @@ func (p *planner) enterState(state rollout.State, reason, message, actor string)
 
 func (p *planner) addActions(actions ...rollout.Action) { p.actions = append(p.actions, actions...) }
 
-// waitForEvent stops the walk here until an event comes.
+// waitForEvent stops the state machine until an event comes.
 func (p *planner) waitForEvent(format string, args ...any) {
 	p.waiting, p.doing = true, fmt.Sprintf(format, args...)
 }
 
-// waitUntil stops the walk here until an event comes or the time is reached.
+// waitUntil stops the state machine until an event comes or the time is reached.
 func (p *planner) waitUntil(t time.Time, format string, args ...any) {
 	if p.wake.IsZero() || t.Before(p.wake) {
 		p.wake = t
@@ -159,13 +160,13 @@ func (p *planner) waitUntil(t time.Time, format string, args ...any) {
 	p.waitForEvent(format, args...)
 }
 
-// holdFor stops the walk here until a person has changed something.
+// holdFor stalls the state machine until a person has fixed the problem.
 func (p *planner) holdFor(problem rollout.Problem) {
 	p.waiting, p.held = true, &problem
 }
 
-// makeDecision collects the planned status and actions. Raising actions wait for the commit of the status that intends them, unless such a status
-// was committed before.
+// makeDecision collects the results of the call. Actions that raise exposure wait for the commit of a status that intends them, unless the committed
+// status intends them already.
 func (p *planner) makeDecision() rollout.Decision {
 	d := rollout.Decision{Status: p.status, Actions: p.actions, WakeAt: p.wake, KubeEvents: p.kubeEvents, CommitFirst: p.commitFirst}
 	if !p.show.IsZero() && (d.WakeAt.IsZero() || p.show.Before(d.WakeAt)) {

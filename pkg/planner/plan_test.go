@@ -139,7 +139,7 @@ func TestPlanWalksThroughAStep(t *testing.T) {
 	})
 }
 
-// replanned takes an edit of the spec as the plan that the release has followed all along.
+// replanned treats an edit of the spec as the plan that the release has followed from its beginning.
 func (g *given) replanned() *given {
 	g.replan()
 	g.Status.Sluice.PlanHash, g.Status.CanaryStatus.RolloutHash = g.Spec.Hash, g.Spec.Hash

@@ -7,10 +7,10 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// isBlueGreen reports whether the new pods run in parallel with all stable ones, in the same workload: blue-green style.
+// isBlueGreen reports whether the release is in blue-green style: the new pods run in parallel to all the stable pods, in the same workload.
 func (p *planner) isBlueGreen() bool { return p.seen.Spec.Style == rollout.StyleBlueGreen }
 
-// stepNumber is the number of the step that is being carried out.
+// stepNumber returns the number of the current step.
 func (p *planner) stepNumber() int32 {
 	if p.isBlueGreen() && p.finalisingFor(api.FinaliseSuccess) {
 		return p.seen.Spec.LastStep()
@@ -18,7 +18,7 @@ func (p *planner) stepNumber() int32 {
 	return p.m.Step
 }
 
-// releasedRevision is the revision of the released version in the workload, even if its template has changed since.
+// releasedRevision returns the revision of the released version, regardless of the workload's present template.
 func (p *planner) releasedRevision() rollout.Revision {
 	for _, set := range p.seen.Workload.Revisions {
 		if set.Revision == p.m.CanaryRevision {
@@ -28,8 +28,8 @@ func (p *planner) releasedRevision() rollout.Revision {
 	return rollout.Revision{}
 }
 
-// ensureBlueGreen reports whether the workload has the new pods of the step, ready, in parallel with all stable ones, and is paused. Its own
-// controller creates them as a surge that never becomes available, so it deletes no old pod for them.
+// ensureBlueGreen reports whether the workload is paused with the ready new pods of the step in parallel to all its stable pods. Its own controller
+// creates the new pods as a surge that never becomes available, so it deletes no old pod for them.
 func (p *planner) ensureBlueGreen() bool {
 	w, set, want := p.seen.Workload, p.templateRevision(), p.desiredNewPods()
 	if !p.autoscalersDisabled() {
@@ -38,7 +38,7 @@ func (p *planner) ensureBlueGreen() bool {
 	if w.UpdateMechanism != rollout.MechanismRollingUpdate {
 		return p.ensureSurgedPods()
 	}
-	if set.Replicas == 0 && !p.routesRestored() || !p.stableKept() { // scaled to 0, it has nothing for the traffic of its step
+	if set.Replicas == 0 && !p.routesRestored() || !p.stableKept() { // at 0 replicas, the workload has no pods for the traffic of its step
 		return false
 	}
 	switch {
@@ -51,7 +51,7 @@ func (p *planner) ensureBlueGreen() bool {
 			return false
 		}
 	case !w.Paused || w.ReplicaSetsFrozen || w.Budget != p.surgeBudget(p.totalReplicas()-w.DesiredReplicas):
-		// Without the pause a pod too many of the old version would be taken for one that is ready and never available.
+		// Without the pause, the controller could delete a ready pod, which never counts as available, to remove an extra pod of the old version.
 		p.pauseAtStep()
 		return false
 	case set.Ready+p.seen.Spec.FailureThreshold.Of(set.Replicas) >= want && set.Ready > 0:
@@ -61,8 +61,8 @@ func (p *planner) ensureBlueGreen() bool {
 	return false
 }
 
-// stableKept reports whether the stable version has all the pods that its owner wants, and keeps them. A change that came too early, or a change of
-// the replicas, may have removed some; their ReplicaSet brings them back.
+// stableKept reports whether the stable version has all the pods that its owner wants, and keeps them. Some may be missing after a change before its
+// hold, or after the workload was scaled by a number of pods. The executor restores them with their ReplicaSet.
 func (p *planner) stableKept() bool {
 	w := p.seen.Workload
 	stable, _ := p.splitRevisions()
@@ -72,8 +72,8 @@ func (p *planner) stableKept() bool {
 	case !w.TakenOver:
 		p.takeOverWorkload()
 	case !stable.UnavailableRequested:
-		// When the executor restores its template, the workload's controller would take a complete and available ReplicaSet for the end of a rollout. It
-		// would delete all other pods at once, with their traffic.
+		// After the executor restores the template, a complete and available ReplicaSet would look like the end of a rollout to the workload's
+		// controller. It would then delete all other pods at once, even pods with traffic.
 		p.addActions(rollout.HoldRevisionUnavailable{Workload: p.seen.Spec.Workload, Hash: stable.Hash})
 	case !w.Observed || !stable.Unavailable:
 		p.waitForObserved()
@@ -85,8 +85,8 @@ func (p *planner) stableKept() bool {
 	return false
 }
 
-// otherRevisionsGone reports whether only the stable and the new version run. The workload's controller would delete stable pods in place of the
-// pods of a third version.
+// otherRevisionsGone reports whether only the stable and the new version run. The workload's controller would delete stable pods for pods of a third
+// version.
 func (p *planner) otherRevisionsGone(stable *rollout.Revision) bool {
 	w := p.seen.Workload
 	for _, set := range w.Revisions {
@@ -108,7 +108,7 @@ func (p *planner) waitForStable(stable *rollout.Revision) {
 	p.waitForEvent("waiting for the pods of the stable version: %d of %d are ready", stable.Ready, p.seen.Workload.DesiredReplicas)
 }
 
-// pauseAtStep pauses the workload with the pods that it has. With none too many there is no surge to write.
+// pauseAtStep pauses the workload with its present pods. Without extra pods, there is no surge to write.
 func (p *planner) pauseAtStep() {
 	if extra := p.totalReplicas() - p.seen.Workload.DesiredReplicas; extra > 0 {
 		p.addActions(rollout.PauseWorkload{Workload: p.seen.Spec.Workload, Budget: p.surgeBudget(extra)})
@@ -117,8 +117,8 @@ func (p *planner) pauseAtStep() {
 	}
 }
 
-// surgeBudget is the budget for so many pods on top of all the stable ones. It is a percentage where one says the number exactly: a paused
-// workload that is scaled brings its pods to replicas and surge, in proportion, and so both versions keep their share.
+// surgeBudget returns the budget for so many pods above all the stable pods. It is a percentage if a percentage gives the exact number. When a user
+// scales a paused workload, its controller scales replicas and surge in proportion, so both versions keep their share.
 func (p *planner) surgeBudget(pods int32) rollout.Budget {
 	total, of := p.seen.Workload.DesiredReplicas, p.currentStep().Replicas
 	if total == 0 {
@@ -133,7 +133,7 @@ func (p *planner) surgeBudget(pods int32) rollout.Budget {
 	return rollout.Budget{Surge: pods}
 }
 
-// holdNewVersion reports whether a new version has to wait: it would mix with the version that runs in parallel with the stable one.
+// holdNewVersion reports whether a new version has to wait, because its pods would mix with the pods of the blue-green release.
 func (p *planner) holdNewVersion() bool {
 	if p.isBlueGreen() {
 		p.holdFor(rollout.Problem{Reason: rollout.ReasonNewVersionRefused, Message: fmt.Sprintf(
@@ -143,7 +143,8 @@ func (p *planner) holdNewVersion() bool {
 	return p.isBlueGreen()
 }
 
-// autoscalersDisabled reports whether no autoscaler scales the workload. It counts the pods of both versions, and would take the stable ones.
+// autoscalersDisabled reports whether no autoscaler scales the workload. An autoscaler counts the pods of both versions, and would remove stable
+// pods.
 func (p *planner) autoscalersDisabled() bool {
 	for _, s := range p.seen.Autoscalers {
 		if !s.Disabled {
@@ -153,7 +154,7 @@ func (p *planner) autoscalersDisabled() bool {
 	return len(p.actions) == 0
 }
 
-// autoscalersRestored reports whether the autoscalers have the workload back, and nothing of ours is on them.
+// autoscalersRestored reports whether all autoscalers scale the workload again and have no mark of a release.
 func (p *planner) autoscalersRestored() bool {
 	for _, s := range p.seen.Autoscalers {
 		if s.Disabled || s.Marked {

@@ -8,13 +8,13 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// This file runs the new pods of a CloneSet in parallel with the stable ones. The CloneSet controller has no lasting surge: once half of the pods
-// are new it creates no more of either version. It does keep a partition. So the executor surges the workload: its replicas are the owner's number
-// and the new pods, and its partition leaves the owner's number in the stable version. A lost pod comes back in its own version.
+// This file creates the new pods of a CloneSet in parallel to the stable pods. The controller of a CloneSet has no lasting surge: once half of the
+// pods are new, it creates no more of either version. It does keep a partition. So the executor adds surge replicas: spec.replicas is the owner's
+// number and the new pods, and the partition is the owner's number. The controller creates a lost pod again in the same version.
 
 func (p *planner) workloadSurged() bool { return p.seen.Workload != nil && p.seen.Workload.Surged }
 
-// ensureSurgedPods reports whether a surged workload has the new pods of the step, ready, in parallel with all stable ones.
+// ensureSurgedPods reports whether a surged workload has the ready new pods of the step in parallel to all its stable pods.
 func (p *planner) ensureSurgedPods() bool {
 	w, set := p.seen.Workload, p.templateRevision()
 	stable, _ := p.splitRevisions()
@@ -29,7 +29,7 @@ func (p *planner) ensureSurgedPods() bool {
 		p.waitForObserved()
 		return false
 	case w.RevertsTo == "" && stable.Replicas == 0:
-		// It was scaled to 0 and up again, or its own controller was at work before: then there is nothing to go back to.
+		// It was scaled to 0 and up again, or its own controller began before the hold. Then no stable version is left for a rollback.
 		p.startFinalising(api.FinaliseContinuous, "the workload runs its new version everywhere, and makes pods of no other one")
 		return false
 	case w.RevertsTo != stable.Hash:
@@ -42,9 +42,9 @@ func (p *planner) ensureSurgedPods() bool {
 	switch extra := stable.Replicas - w.DesiredReplicas; {
 	case w.Budget != room || w.Partition != rollout.Amount{Value: w.DesiredReplicas}:
 		p.addActions(rollout.ResumeRollingUpdate{Workload: p.seen.Spec.Workload, Budget: room})
-	case w.Paused: // not by its partition
+	case w.Paused: // a partition does not cause this pause
 		p.holdFor(p.ownerPaused())
-	case extra > 0: // it was scaled down, or new pods that were lost while it was held came back stable
+	case extra > 0: // a user scaled it down, or the controller replaced lost new pods with stable pods while the workload was held
 		p.addActions(rollout.ReplacePods{Workload: p.seen.Spec.Workload, Hash: stable.Hash, Pods: extra})
 	case p.stepPodsReady() && extra == 0:
 		return p.podsLabelled()
@@ -54,8 +54,8 @@ func (p *planner) ensureSurgedPods() bool {
 	return false
 }
 
-// otherRevisionsReplaced reports whether only the stable and the new version run. Held, the workload's controller makes a stable pod of each of
-// a third version that is deleted.
+// otherRevisionsReplaced reports whether only the stable and the new version run. While the workload is held, its controller replaces each deleted
+// pod of a third version with a stable pod.
 func (p *planner) otherRevisionsReplaced() bool {
 	_, others := p.splitRevisions()
 	for _, set := range others {
@@ -72,7 +72,7 @@ func (p *planner) otherRevisionsReplaced() bool {
 	return true
 }
 
-// surgeRemoved reports whether the workload has no room any more. It stays held; its controller brings it to its owner's replicas as ever.
+// surgeRemoved reports whether the workload has no surge replicas any more. It stays held; its controller scales it to its owner's replicas.
 func (p *planner) surgeRemoved() bool {
 	if p.workloadSurged() {
 		p.addActions(rollout.PauseWorkload{Workload: p.seen.Spec.Workload})
@@ -80,8 +80,8 @@ func (p *planner) surgeRemoved() bool {
 	return !p.workloadSurged()
 }
 
-// replacementRevision is the revision of the pods that the workload's controller creates while the new version is held. Only this revision can have
-// pods in parallel with the pods of a release.
+// replacementRevision returns the revision in which the workload's controller creates pods while the new version is held. No other revision can have
+// pods in parallel to the pods of a release.
 func (p *planner) replacementRevision() *rollout.Revision {
 	w := p.seen.Workload
 	for i := range w.Revisions {
@@ -92,8 +92,8 @@ func (p *planner) replacementRevision() *rollout.Revision {
 	return nil
 }
 
-// runningTemplateUnknown reports whether the template of the running pods is not known, so that the workload's controller creates only pods of its
-// new version. That version is not the stable one for the controller.
+// runningTemplateUnknown reports whether the template of the running pods is unknown, so the workload's controller creates pods of its new version
+// only. The new version is then not the stable version.
 func (p *planner) runningTemplateUnknown() bool {
 	return p.seen.Workload.RevertsTo == "" && p.templateRevision().Replicas == 0 && slices.ContainsFunc(p.seen.Workload.Revisions, func(set rollout.Revision) bool {
 		return set.Revision == "" && set.Replicas > 0

@@ -8,8 +8,8 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// roomFor is a blue-green release of v2 of a CloneSet that is about to reach a step: so many new pods, some of them ready, in parallel with ten old
-// ones. It has surge replicas for those pods.
+// roomFor is a blue-green release of v2 of a CloneSet that is about to reach a step. It has so many new pods, some of them ready, in parallel to ten
+// old pods. It is surged, and has room for the new pods.
 func roomFor(step, pods, ready int32) *given {
 	g := besideStable(step, pods, ready)
 	g.Spec.Workload = rollout.Ref{APIVersion: "apps.kruise.io/v1alpha1", Kind: "CloneSet", Name: "demo"}
@@ -27,7 +27,7 @@ func withSet(i int, change func(*rollout.Revision)) func(*given) {
 	return func(g *given) { change(&g.Workload.Revisions[i]) }
 }
 
-// stranger is an unknown version with two pods.
+// stranger adds an unknown version with two pods.
 func stranger(ready int32) func(*given) {
 	return func(g *given) {
 		g.Workload.Revisions = append(g.Workload.Revisions, rollout.Revision{Hash: "h3", Revision: "v3", Replicas: 2, Ready: ready})

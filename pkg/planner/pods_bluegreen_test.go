@@ -12,7 +12,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// besideStable is a blue-green release of v2 that is about to reach a step: so many new pods, some of them ready, in parallel with ten old ones.
+// besideStable is a blue-green release of v2 that is about to reach a step, with so many new pods, some of them ready, in parallel to ten old pods.
 func besideStable(step, pods, ready int32) *given {
 	g := aRollout()
 	g.Spec.Style, g.Spec.AbortDelay = rollout.StyleBlueGreen, 30*time.Second
@@ -32,7 +32,7 @@ func besideStable(step, pods, ready int32) *given {
 	return g.In(rollout.StateUpgrade)
 }
 
-// surging is at work with a surge in percent; resting has reached it.
+// surging lets the controller work with a surge in percent; with resting, the workload has reached that surge.
 func (g *given) surging(percent int32) *given {
 	g.Workload.ReplicaSetsFrozen, g.Workload.Paused, g.Workload.Budget = false, false, rollout.Budget{SurgePercent: percent}
 	return g
@@ -43,7 +43,7 @@ func (g *given) resting(percent int32) *given {
 	return g
 }
 
-// routedTo routes a step, by a canary Service with so many endpoints.
+// routedTo routes a step, with so many endpoints behind the canary Service.
 func (g *given) routedTo(step, endpoints int32) *given {
 	g.CanaryService = &rollout.Service{UID: "t", Ours: true, Hash: "h2"}
 	g.CanaryEndpoints = endpoints
@@ -240,11 +240,12 @@ func TestPlanEndsABlueGreenRelease(t *testing.T) {
 	})
 }
 
-// A version that is promoted when a newer one has replaced it already gets its other pods by its ReplicaSet, once the success is committed.
+// If a newer version replaces a version before its promotion, the executor creates its other pods with its ReplicaSet, after the commit of the
+// success.
 func TestAReplacedVersionIsCompletedAfterTheCommit(t *testing.T) {
 	t.Parallel()
 	g := besideStable(1, 1, 1).routedTo(1, 1).Paused().With(func(g *given) { g.Workload.Revision = "v3" })
-	g.Workload.Revisions[0].Replicas, g.Workload.Revisions[0].Ready = 9, 9 // one went before the hold, and the stable version is not whole
+	g.Workload.Revisions[0].Replicas, g.Workload.Revisions[0].Ready = 9, 9 // one pod went before the hold, so the stable version is incomplete
 	d := Plan(g.Told(api.CommandPromote).Seen, g.now)
 	if d.Status.Sluice.State != string(rollout.StateFinalising) || fmt.Sprint(d.Actions) != "[scale h2 of Deployment demo to 10]" || !d.CommitFirst {
 		t.Errorf("commit first: %t, in state %s for %s: %s", d.CommitFirst, d.Status.Sluice.State, d.Status.Sluice.FinaliseReason, d.Actions)
@@ -279,7 +280,7 @@ func TestPlanAbortsABlueGreenRelease(t *testing.T) {
 	})
 }
 
-// A Rollout without a release under way may change its style. Its status moves to the other place, and the planner reports no edit of the status.
+// The style of an idle Rollout may change. Its values move to the other part of the status, and the planner reports no edit by a user.
 func TestAStyleThatChangesShowsItselfElsewhere(t *testing.T) {
 	t.Parallel()
 	g := aRollout()
@@ -304,7 +305,7 @@ func TestAStyleThatChangesShowsItselfElsewhere(t *testing.T) {
 	}
 }
 
-// For all numbers, the surge is the requested one.
+// For all numbers, a surge is the number that the step asks for.
 func TestSurge(t *testing.T) {
 	t.Parallel()
 	for replicas := int32(0); replicas <= 300; replicas += 1 + replicas/20 {
@@ -323,7 +324,7 @@ func TestSurge(t *testing.T) {
 	}
 }
 
-// With the Deployment let go as it is, the Service would spread its traffic over both versions.
+// If the executor released the Deployment as it is, the Service would spread its traffic over both versions.
 func TestADeletionThatWouldLeaveBothVersionsInOneServiceWaits(t *testing.T) {
 	t.Parallel()
 	kept := func() *given {

@@ -2,10 +2,10 @@ package planner
 
 import "sluice.dev/sluice/pkg/rollout"
 
-// rollingUpdateBudget is the budget of a workload on its way to so many new pods; ready of them count as ready already. At no time are more pods
-// missing or surplus than its owner allows, and each pod that becomes ready lets the next one go. Deleted old pods do not come back when new ones
-// fail: otherwise the workload would get as many new ones on top. Above 100 replicas, up to one in a hundred of the new pods may come on top of the
-// old ones, because a percentage cannot express their number.
+// rollingUpdateBudget returns the budget of a workload on its way to want new pods; ready of them are ready, and taken old pods are gone. No more
+// pods are missing or extra than the owner allows, and each pod that becomes ready allows the next one to go. Old pods that are gone do not return
+// when new pods fail. A budget without them would cause as many extra new pods. With more than 100 replicas, up to one in a hundred of the new pods
+// may be surge, because a percentage cannot give the exact number.
 func rollingUpdateBudget(w *rollout.Workload, want, ready, taken int32) rollout.Budget {
 	gone := min(want, max(w.MaxUnavailable+ready, taken))
 	b := rollout.Budget{Unavailable: percentFor(gone, w.DesiredReplicas)}
@@ -14,12 +14,12 @@ func rollingUpdateBudget(w *rollout.Workload, want, ready, taken int32) rollout.
 	return b
 }
 
-// pausedBudget is the budget that leaves a workload with so many new pods nothing to do.
+// pausedBudget returns the budget that leaves a workload with so many new pods nothing to do.
 func pausedBudget(w *rollout.Workload, have int32) rollout.Budget {
 	return rollingUpdateBudget(w, have, have, 0)
 }
 
-// percentFor is the percentage of the replicas that comes nearest to so many pods without being more.
+// percentFor returns the percentage of the replicas that is closest to so many pods without more pods.
 func percentFor(pods, replicas int32) int32 {
 	if replicas <= 0 {
 		return 0

@@ -35,17 +35,17 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// podsOfBudget is how many pods of the new version the budget allows of so many replicas.
+// podsOfBudget returns the number of new pods that the budget allows with so many replicas.
 func podsOfBudget(b rollout.Budget, replicas int32) int32 {
 	return percentOf(b.Unavailable, replicas) + int32(surgeOfBudget(b, replicas))
 }
 
-// surgeOfBudget is how many pods come on top of so many.
+// surgeOfBudget returns the surge of the budget with so many replicas.
 func surgeOfBudget(b rollout.Budget, replicas int32) int8 {
 	return int8(min(b.Surge, 100) + rollout.Amount{Value: b.SurgePercent, Percent: true}.Of(replicas))
 }
 
-// For all numbers, a budget allows the pods of the step and no more, keeps the owner's limits, and ends at the step.
+// For all numbers, a budget allows the new pods of the step and no more, respects the owner's limits, and ends at the step.
 func TestBudgetsKeepWhatTheyPromise(t *testing.T) {
 	t.Parallel()
 	for replicas := int32(1); replicas <= 300; replicas += 1 + replicas/40 {
@@ -64,7 +64,7 @@ func checkBudget(t *testing.T, w *rollout.Workload, want, ready int32) {
 	t.Helper()
 	b := rollingUpdateBudget(w, want, ready, 0)
 	gone := percentOf(b.Unavailable, w.DesiredReplicas)
-	coarse := w.DesiredReplicas / 100 // a percentage cannot express this
+	coarse := w.DesiredReplicas / 100 // the resolution of a percentage
 	switch {
 	case podsOfBudget(b, w.DesiredReplicas) > want:
 		t.Fatalf("of %+v, %d wanted and %d ready: %s is more than the step", w, want, ready, b)

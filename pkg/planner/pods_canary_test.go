@@ -28,7 +28,7 @@ func TestCanaryIDTellsApartWhatPodsAreMadeOf(t *testing.T) {
 	}
 }
 
-// Routes render the labels of the Rollout as it is now: pods with older labels lose their traffic before the executor replaces them.
+// Routes render the present labels of the Rollout: pods with older labels lose their traffic before the executor creates them again.
 func TestChangedPodMetadataMakesTheCanaryAnew(t *testing.T) {
 	g := aRelease().AtStep(2).Paused()
 	g.Spec.PatchLabels = map[string]string{"version": "canary"}

@@ -7,21 +7,20 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// This file is about canary style in which the stable Deployment gives up pods as the canary gains them (capacity: Constant), so that about
-// as many pods run as its owner wants, and not up to twice as many. All is decided from the pods that are seen ready, so that it may be cut
-// short anywhere. The stable version always keeps a pod: of a version without any the controller may delete the ReplicaSet, and with it what
-// a rollback gives back.
+// This file implements constant capacity (capacity: Constant) in canary style. The stable Deployment loses pods as the canary gains them. So about as
+// many pods run as its owner wants, and not up to twice as many. The planner decides only from observed ready pods, so an executor may stop anywhere.
+// The stable version always keeps a pod: without pods, the controller may delete its ReplicaSet, and a rollback needs the ReplicaSet.
 
-// podsForShare is so much of the replicas, rounded up.
+// podsForShare returns a share of the replicas, rounded up.
 func podsForShare(share rollout.Percent, replicas int32) int32 {
 	return int32(math.Ceil(math.Round(float64(share)*float64(replicas)*1000)/1000/100 - 1e-9))
 }
 
-// stableShare is how many stable pods the traffic of the step needs.
+// stableShare returns the number of stable pods that the traffic of the step needs.
 func (p *planner) stableShare() int32 {
 	n, step := p.seen.Workload.DesiredReplicas, p.currentStep()
 	switch {
-	case !p.seen.Spec.ConstantCapacity || p.earlyPods().Replicas > 0: // those are among its pods, and get no traffic
+	case !p.seen.Spec.ConstantCapacity || p.earlyPods().Replicas > 0: // early pods are among its pods, and get no traffic
 		return n
 	case p.seen.Spec.Routing == nil:
 		return min(n, 1)
@@ -31,9 +30,9 @@ func (p *planner) stableShare() int32 {
 	return max(min(n, 1), podsForShare(100-*step.Weight, n))
 }
 
-// stableCapacityReady reports whether the stable version has the pods that it needs in addition to the ready ones of the canary, before the step
-// gives it more traffic than it has now. The executor does not compensate for pods that the owner allows to be missing: pods that become unready and
-// ready again would bring others with them.
+// stableCapacityReady reports whether the stable version has the pods that it needs in addition to the ready canary pods. It checks this before a
+// step gives the stable version more traffic. It does not replace missing pods that the owner's budget allows. Otherwise pods that become unready and
+// ready again would cause other pods to come and go.
 func (p *planner) stableCapacityReady() bool {
 	w, share := p.seen.Workload, p.stableShare()
 	if !w.ScaledDown {
@@ -56,7 +55,7 @@ func (p *planner) stableCapacityReady() bool {
 	return true
 }
 
-// stepWeight is the canary's share of the traffic in the step, as far as it is one.
+// stepWeight returns the canary's share of the traffic in the step; 0 if the step sets no share.
 func (p *planner) stepWeight() rollout.Percent {
 	if weight := p.currentStep().Weight; weight != nil {
 		return *weight
@@ -64,7 +63,7 @@ func (p *planner) stepWeight() rollout.Percent {
 	return 0
 }
 
-// routedWeight is the share of the traffic that the canary has now.
+// routedWeight returns the present share of the canary's traffic.
 func (p *planner) routedWeight() rollout.Percent {
 	var most rollout.Percent
 	for _, route := range p.seen.Routes {
@@ -73,16 +72,16 @@ func (p *planner) routedWeight() rollout.Percent {
 	return most
 }
 
-// stableScaledDown reports whether the stable version has given up as many pods as the canary has gained, and scales it down once the traffic of the
-// step is on the canary. An autoscaler would take the remaining pods for the whole workload. The executor marks the workload first, so that it looks
-// for its autoscalers as long as they may be disabled.
+// stableScaledDown reports whether the stable version has lost as many pods as the canary has gained. It scales the stable version down once the
+// traffic of the step is on the canary. An autoscaler would treat the remaining pods as all pods, so the executor disables it. The executor first
+// marks the workload, so it looks for disabled autoscalers as long as the mark exists.
 func (p *planner) stableScaledDown() bool {
 	w := p.seen.Workload
 	keep := max(p.stableShare(), w.DesiredReplicas-p.seen.Canary.ReadyPods())
 	switch {
 	case !p.seen.Spec.ConstantCapacity || w.SpecReplicas <= keep && !w.ScaledDown:
 		return true
-	case w.SpecReplicas <= keep: // an autoscaler that its owner applies again acts on the remaining pods
+	case w.SpecReplicas <= keep: // a user who applies an autoscaler again enables it for the remaining pods
 		return p.autoscalersDisabled()
 	case !w.ScaledDown && len(p.seen.Autoscalers) > 0:
 		p.addActions(rollout.ScaleWorkload{Workload: p.seen.Spec.Workload, Replicas: w.DesiredReplicas})
@@ -92,8 +91,8 @@ func (p *planner) stableScaledDown() bool {
 	return false
 }
 
-// replicasHandedBack reports whether the workload has the pods back that its owner wants. It grows as far as the canary leaves room for, and the
-// surge of its owner; the canary's share of the traffic falls with every pod that is ready; and where that is routed, its pods go.
+// replicasHandedBack reports whether the workload has all the replicas that its owner wants. The workload grows into the room that the canary leaves,
+// plus the owner's surge. The canary's share of the traffic falls with every ready stable pod. Once routes follow that share, pods of the canary go.
 func (p *planner) replicasHandedBack() bool {
 	w, c := p.seen.Workload, p.seen.Canary
 	if w == nil || w.Deleting || !w.ScaledDown {
@@ -109,7 +108,7 @@ func (p *planner) replicasHandedBack() bool {
 		return false
 	}
 	if !p.weightHandedBack(step) {
-		// A gateway that a person has to fix does not delay pods.
+		// A gateway that a person must fix does not prevent more stable pods.
 		if len(p.actions) == 0 {
 			p.scaleUpWorkload(max(w.DesiredReplicas-c.Replicas, w.ReadyPods()) + surge)
 		}
@@ -124,8 +123,8 @@ func (p *planner) replicasHandedBack() bool {
 	return false
 }
 
-// absorbAutoscalerScale makes a number that an autoscaler wrote the release's own before the executor disables that autoscaler: later it could not
-// tell the number from the owner's.
+// absorbAutoscalerScale writes the replicas that an autoscaler set as the release's own, before the executor disables the autoscaler. Later they
+// would look like the owner's replicas.
 func (p *planner) absorbAutoscalerScale() bool {
 	w := p.seen.Workload
 	if w.AutoscalerActive {
@@ -134,8 +133,8 @@ func (p *planner) absorbAutoscalerScale() bool {
 	return w.AutoscalerActive
 }
 
-// unreadyRevisionsGone reports whether only the stable version uses the replicas of a held workload that has no ready pod now: other pods may never
-// be ready. Stable ones replace them.
+// unreadyRevisionsGone reports whether only the stable version has pods in a held workload without ready pods. Pods of other versions may never be
+// ready. Stable pods replace them.
 func (p *planner) unreadyRevisionsGone() bool {
 	gone := true
 	stable, others := p.splitRevisions()
@@ -146,7 +145,7 @@ func (p *planner) unreadyRevisionsGone() bool {
 		if set.Ready > 0 {
 			continue
 		}
-		if gone && stable.Replicas == 0 { // the controller would replace pods of a single ReplicaSet
+		if gone && stable.Replicas == 0 { // the controller would replace removed pods in a single ReplicaSet with pods
 			p.addActions(rollout.ScaleRevision{Workload: p.seen.Spec.Workload, Hash: stable.Hash, Replicas: 1})
 		}
 		p.addActions(rollout.ScaleRevision{Workload: p.seen.Spec.Workload, Hash: set.Hash, Replicas: 0})
@@ -155,8 +154,8 @@ func (p *planner) unreadyRevisionsGone() bool {
 	return gone
 }
 
-// scaleUpWorkload brings the workload to so many pods, and never to more than its owner wants. One that is rolling would get some of them in the older
-// version.
+// scaleUpWorkload scales the workload up to so many pods, and never above its owner's replicas. It does not scale a workload in a rolling update,
+// because some of its new pods would be of the older version.
 func (p *planner) scaleUpWorkload(pods int32) {
 	w := p.seen.Workload
 	rolls := !w.Paused && (!w.Observed || w.Updated < w.SpecReplicas || w.Total > w.Updated)
@@ -165,7 +164,7 @@ func (p *planner) scaleUpWorkload(pods int32) {
 	}
 }
 
-// restoreReplicas restores all pods of the workload, and then its autoscalers, and ends the release's hold on its replicas.
+// restoreReplicas restores the owner's replicas and then the autoscalers, and removes the record of the replicas.
 func (p *planner) restoreReplicas() {
 	w := p.seen.Workload
 	switch {
@@ -176,8 +175,8 @@ func (p *planner) restoreReplicas() {
 	}
 }
 
-// endsWithSharedService reports whether the release ends with the pods of both versions in the stable Service: then each bears its part, and no route
-// has to follow.
+// endsWithSharedService reports whether the release ends with the pods of both versions in the stable Service. Then each pod serves its part, and no
+// route has to follow.
 func (p *planner) endsWithSharedService() bool {
 	return p.currentState() == rollout.StateFinalising && p.finalisingTasks()[0] == api.FinalisingRestoreStableService
 }
@@ -187,8 +186,8 @@ func (p *planner) canaryServes() bool {
 	return p.endsWithSharedService() || !p.pinnedToStable() || p.routedWeight() > 0
 }
 
-// weightHandedBack reports whether no gateway object gives the canary more than its share in the step below 0, and takes the rest from it. It gives
-// nothing to it: pods of the stable version that are lost later are no reason to.
+// weightHandedBack reports whether no gateway object gives the canary more than its share in the step below 0. It reduces larger shares. It never
+// raises a share, not even if pods of the stable version are lost later.
 func (p *planner) weightHandedBack(step int32) bool {
 	done := true
 	for _, route := range p.seen.Routes {

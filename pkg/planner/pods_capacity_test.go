@@ -9,7 +9,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// shrinking has the stable Deployment give way: it is told to run so many of its ten pods, which are ready.
+// shrinking sets constant capacity, with spec.replicas of so many of the ten stable pods, which are ready.
 func (g *given) shrinking(told int32) *given {
 	g.Spec.ConstantCapacity = true
 	g.planned()
@@ -19,13 +19,13 @@ func (g *given) shrinking(told int32) *given {
 	return g
 }
 
-// planned makes the plan as it is now the one under way.
+// planned makes the present plan the plan of the release.
 func (g *given) planned() {
 	g.replan()
 	g.Status.Sluice.PlanHash, g.Status.Common().RolloutHash = g.Spec.Hash, g.Spec.Hash
 }
 
-// weighing has all routes give the canary a share.
+// weighing gives the canary a share on all routes.
 func (g *given) weighing(percent int32) *given {
 	for i := range g.Routes {
 		g.Routes[i].Weight = rollout.Percent(percent)
@@ -33,7 +33,7 @@ func (g *given) weighing(percent int32) *given {
 	return g
 }
 
-// shares has the routes rendered with a share of the traffic below the share of a step.
+// shares renders the routes with a share of the traffic in a step below 0.
 func (g *given) shares(step int32, r rollout.Rendering) *given {
 	for i := range g.Routes {
 		g.Routes[i].Steps[step] = r
@@ -154,7 +154,7 @@ func TestPlanHandsPodsAndTrafficBack(t *testing.T) {
 	})
 }
 
-// The workload rolls with its present pods while the canary serves, and grows only after that.
+// The workload rolls with its present pods while the canary serves as well, and only then grows.
 func TestASuccessHandsPodsBackWithoutRoutes(t *testing.T) {
 	t.Parallel()
 	g := aRelease().AtStep(3).shrinking(2).weighing(80).Finalising(api.FinaliseSuccess)

@@ -7,12 +7,12 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// inPlace reports whether the workload itself creates the new pods: as replacements of old ones or, blue-green, in parallel with them.
+// inPlace reports whether the workload itself creates the new pods: they replace old pods, or run in parallel in blue-green style.
 func (p *planner) inPlace() bool {
 	return p.seen.Spec.Style == rollout.StylePartition || p.seen.Spec.Style == rollout.StyleBlueGreen
 }
 
-// templateRevision is what the workload runs of the version under way; without pods of it, an empty one.
+// templateRevision returns the workload's revision of the released version; the zero value if it does not exist.
 func (p *planner) templateRevision() rollout.Revision {
 	if w := p.seen.Workload; w != nil {
 		for _, set := range w.Revisions {
@@ -24,7 +24,7 @@ func (p *planner) templateRevision() rollout.Revision {
 	return rollout.Revision{Unavailable: true}
 }
 
-// desiredNewPods is the number of new pods of the current step. A share of less than all leaves an old pod, as OpenKruise does.
+// desiredNewPods returns the number of new pods of the current step. A share below 100 % leaves an old pod, as in OpenKruise.
 func (p *planner) desiredNewPods() int32 {
 	total := p.seen.Workload.DesiredReplicas
 	if p.m.RollbackReplicas > 0 {
@@ -33,7 +33,7 @@ func (p *planner) desiredNewPods() int32 {
 	return p.podsOfStep(total)
 }
 
-// stablePods is how many pods of the stable version the workload is told to keep.
+// stablePods returns the replicas of the stable revision.
 func (p *planner) stablePods() int32 {
 	for _, set := range p.seen.Workload.Revisions {
 		if set.Hash == p.m.StableRevision {
@@ -43,7 +43,7 @@ func (p *planner) stablePods() int32 {
 	return 0
 }
 
-// newHash tells the new pods apart from the stable ones, "" without new pods.
+// newHash returns the hash that distinguishes the new pods from the stable pods, "" while there are no new pods.
 func (p *planner) newHash() string {
 	if p.isBlueGreen() {
 		return p.releasedRevision().Hash
@@ -54,7 +54,8 @@ func (p *planner) newHash() string {
 	return p.seen.Canary.Hash
 }
 
-// ensureReplaced reports whether the workload has the new pods of the step, ready. It never goes back: a jump back moves traffic.
+// ensureReplaced reports whether the workload has the ready new pods of the step. It never reduces them: a jump to an earlier step moves only
+// traffic.
 func (p *planner) ensureReplaced() bool {
 	switch p.seen.Workload.UpdateMechanism {
 	case rollout.MechanismPartition:
@@ -65,8 +66,8 @@ func (p *planner) ensureReplaced() bool {
 	return p.ensureRolled()
 }
 
-// ensureRolled reports whether a Deployment has the new pods of the step, ready, and rests. It is let go with a budget that rises with
-// every pod that becomes ready, and paused again when the step is reached.
+// ensureRolled reports whether a Deployment is paused with the ready new pods of the step. It resumes the Deployment with a budget that rises with
+// every ready pod, and pauses it again at the step.
 func (p *planner) ensureRolled() bool {
 	w, set, want := p.seen.Workload, p.templateRevision(), p.desiredNewPods()
 	switch {
@@ -87,9 +88,9 @@ func (p *planner) ensureRolled() bool {
 		p.addActions(rollout.PauseWorkload{Workload: p.seen.Spec.Workload, Budget: pausedBudget(w, set.Replicas)})
 		return false
 	case !done && w.Paused && set.Replicas >= want:
-		// Pods of it have become unready, or have yet to become ready: nothing that the workload could do.
+		// Some new pods are not ready. The workload's controller cannot change that.
 	default:
-		// The owner's limit on missing pods also bounds a step that tolerates more.
+		// The step may tolerate more unready pods, but the owner's budget allows no more missing pods.
 		old := p.totalReplicas() - set.Replicas
 		next := rollingUpdateBudget(w, max(want, set.Replicas), set.Ready, w.DesiredReplicas-old)
 		if w.Paused || w.Budget != next {
@@ -101,8 +102,8 @@ func (p *planner) ensureRolled() bool {
 	return false
 }
 
-// updateNotStarted reports whether a Deployment is as it was when the change of its template was held, with all its pods stable and no ReplicaSet for
-// the new ones: one patch may then park it and let it go, for there is nothing that its controller could do in between.
+// updateNotStarted reports whether a Deployment is as it was when a policy held its change, with all its pods stable and no ReplicaSet for the new
+// version. Then the executor may take it over and resume it in one patch, because its controller has nothing to do in between.
 func (p *planner) updateNotStarted() bool {
 	w := p.seen.Workload
 	stable, others := p.splitRevisions()
@@ -138,7 +139,7 @@ func (p *planner) stuckPodsMessage() string {
 	return fmt.Sprintf("; pods of another version that are not ready (%d) may keep its controller from going on: see maxUnavailable of %s", unready, p.seen.Spec.Workload)
 }
 
-// budgetMessage says why a step goes on that has as many ready pods as it needs: there is no room for the unready ones that it tolerates.
+// budgetMessage explains why a step with enough ready pods does not end: the owner's budget has no room for the unready pods that the step tolerates.
 func (p *planner) budgetMessage() string {
 	w, set := p.seen.Workload, p.templateRevision()
 	have := max(p.desiredNewPods(), set.Replicas)
@@ -152,7 +153,7 @@ func (p *planner) waitForObserved() {
 	p.waitForEvent("waiting for the controller of %s to see how it is to be released", p.seen.Spec.Workload)
 }
 
-// takeOverWorkload holds the workload as it is. A paused Deployment still brings its pods to their number, surge included, and knows no versions.
+// takeOverWorkload holds the workload as it is. The controller of a paused Deployment still scales its pods, surge included, regardless of versions.
 func (p *planner) takeOverWorkload() {
 	w := p.seen.Workload
 	if w.UpdateMechanism != rollout.MechanismRollingUpdate && !w.Surged {
@@ -168,8 +169,8 @@ func (p *planner) takeOverWorkload() {
 	}})
 }
 
-// podsLostBeforeHold is how many pods a Deployment had taken away for new ones when it was seized, while it has stable ones. Its paused controller would
-// make up for them in the version that has the most pods, the newest of equal ones.
+// podsLostBeforeHold returns the number of pods that a Deployment had deleted for new pods when it was paused late, while it has stable pods. Its
+// controller would replace them in the version with the most pods, or in the newest of equal versions.
 func (p *planner) podsLostBeforeHold() int32 {
 	if stable, _ := p.splitRevisions(); !p.inPlace() || p.isBlueGreen() || p.seen.Workload.UpdateMechanism != rollout.MechanismRollingUpdate || stable == nil || stable.Replicas == 0 {
 		return 0
@@ -177,7 +178,7 @@ func (p *planner) podsLostBeforeHold() int32 {
 	return max(0, p.seen.Workload.DesiredReplicas-p.totalReplicas())
 }
 
-// lostPodsRestored reports whether a Deployment that was seized in the middle of a change has all its pods. The missing ones come back stable.
+// lostPodsRestored reports whether a Deployment that was paused late has all its pods. The executor restores the missing pods as stable pods.
 func (p *planner) lostPodsRestored() bool {
 	w, missing := p.seen.Workload, p.podsLostBeforeHold()
 	if missing == 0 || !w.Paused || !w.TakenOver || !w.ReplicaSetsFrozen {
@@ -192,8 +193,8 @@ func (p *planner) lostPodsRestored() bool {
 	return false
 }
 
-// otherRevisionsUnavailable reports whether no pod of a third version counts as available. Pods of a version that began to roll before the executor
-// paused it do, and the Deployment controller would delete the older stable pods before them.
+// otherRevisionsUnavailable reports whether no pod of a third version counts as available. Pods of a version that began to roll before the late pause
+// do count. The controller of a Deployment would then delete stable pods first, because they are older.
 func (p *planner) otherRevisionsUnavailable() bool {
 	_, others := p.splitRevisions()
 	for _, set := range others {
@@ -210,7 +211,7 @@ func (p *planner) otherRevisionsUnavailable() bool {
 	return true
 }
 
-// totalReplicas is how many pods the workload is told to run, of all versions.
+// totalReplicas returns the replicas of all revisions of the workload.
 func (p *planner) totalReplicas() int32 {
 	var n int32
 	for _, set := range p.seen.Workload.Revisions {
@@ -219,13 +220,13 @@ func (p *planner) totalReplicas() int32 {
 	return n
 }
 
-// mayRoll reports whether the workload may be at work: on a step of this very version, with a budget of ours.
+// mayRoll reports whether the workload's controller may replace pods: for a step of this version, with a budget of the executor.
 func (p *planner) mayRoll() bool {
 	w := p.seen.Workload
 	return p.inPlace() && p.currentState().InStep() && w.TakenOver && !w.ReplicaSetsFrozen && w.DesiredReplicas > 0 && !p.newVersion() && !p.releaseStopped()
 }
 
-// updateStrategyFits holds a release whose workload cannot replace its pods a few at a time.
+// updateStrategyFits stalls a release whose workload cannot replace its pods a few at a time.
 func (p *planner) updateStrategyFits() bool {
 	if !p.inPlace() || !p.seen.Workload.Recreate {
 		return true
@@ -237,9 +238,9 @@ func (p *planner) updateStrategyFits() bool {
 	return false
 }
 
-// podsRolledBack reports whether a release that was aborted or rolled back has left no pod of its version in the workload. The controller of a
-// Deployment goes forward only, so that the ReplicaSets are scaled here. No more pods are missing or too many than the owner allows; new pods
-// of an aborted release that traffic cannot reach any more are in the way of stable ones and go at once.
+// podsRolledBack reports whether no pod of an aborted or rolled back version is left in the workload. The controller of a Deployment only goes
+// forward, so the executor scales the ReplicaSets. No more pods are missing or extra than the owner allows. New pods of an aborted release that
+// traffic cannot reach any more take up room for stable pods, so they go at once.
 func (p *planner) podsRolledBack() bool {
 	w := p.seen.Workload
 	if p.isBlueGreen() && w.UpdateMechanism == rollout.MechanismRollingUpdate {
@@ -251,7 +252,7 @@ func (p *planner) podsRolledBack() bool {
 		return true
 	case !p.graceOver():
 		return false
-	case w.UpdateMechanism != rollout.MechanismRollingUpdate && w.RevertsTo != p.m.StableRevision: // a pod that is lost would come back new
+	case w.UpdateMechanism != rollout.MechanismRollingUpdate && w.RevertsTo != p.m.StableRevision: // a lost pod would be created again as a new pod
 		p.m.FinaliseReason = api.FinaliseRollback
 		p.templateRestored()
 		return false
@@ -280,7 +281,7 @@ func (p *planner) podsRolledBack() bool {
 	}
 	up := min(w.DesiredReplicas-stable.Replicas, w.DesiredReplicas+w.MaxSurge-p.totalReplicas())
 	if stable.Replicas == 0 {
-		up = max(up, 1) // the controller would replace pods of a single ReplicaSet
+		up = max(up, 1) // the controller would replace removed pods in a single ReplicaSet with pods
 	}
 	if up > 0 {
 		p.addActions(rollout.ScaleRevision{Workload: p.seen.Spec.Workload, Hash: stable.Hash, Replicas: stable.Replicas + up})
@@ -302,7 +303,7 @@ func (p *planner) podsRolledBack() bool {
 	return false
 }
 
-// splitRevisions are the stable ReplicaSet, nil when it is gone, and the others that have pods, the newest first.
+// splitRevisions returns the stable ReplicaSet, or nil if it is gone, and the others with pods, newest first.
 func (p *planner) splitRevisions() (stable *rollout.Revision, others []rollout.Revision) {
 	sets := p.seen.Workload.Revisions
 	for i := len(sets) - 1; i >= 0; i-- {
@@ -316,7 +317,7 @@ func (p *planner) splitRevisions() (stable *rollout.Revision, others []rollout.R
 	return stable, others
 }
 
-// pinnedToStable reports whether nothing but the stable version gets traffic, once the routes have been restored.
+// pinnedToStable reports whether only the stable version gets traffic once the routes are restored.
 func (p *planner) pinnedToStable() bool {
 	for _, backend := range p.serviceBackends() {
 		if backend.StableService == nil || backend.PinnedHash() != p.m.StableRevision {
@@ -333,7 +334,7 @@ func (p *planner) stableMissing() rollout.Problem {
 		p.m.StableRevision, p.seen.Spec.Workload.KubectlName(), p.seen.Namespace, p.seen.Name, p.seen.Namespace)}
 }
 
-// newPods are the pods of the new version, wherever they run.
+// newPods returns the numbers of pods and of ready pods of the new version, in the workload and in the canary.
 func (p *planner) newPods() (replicas, ready int32) {
 	if p.currentState().Releasing() {
 		early := p.earlyPods()

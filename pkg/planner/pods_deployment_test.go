@@ -9,14 +9,14 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// inPlace makes it a Rollout whose workload of ten pods replaces its own.
+// inPlace lets the workload of ten pods replace its own pods.
 func (g *given) inPlace() *given {
 	g.Spec.Style = rollout.StylePartition
 	g.Workload.MaxUnavailable, g.Workload.MaxSurge = 2, 1
 	return g.replan()
 }
 
-// replacing is a release of v2 in place that is about to reach a step: so many new pods, some of them ready, and old ones.
+// replacing is a release of v2 in place that is about to reach a step, with so many new pods, some of them ready, and so many old pods.
 func replacing(step, pods, ready, old int32) *given {
 	g := aRollout().inPlace().HeldAt("v2").Planned()
 	g.Status.Sluice.Step = step
@@ -26,18 +26,18 @@ func replacing(step, pods, ready, old int32) *given {
 	return g.In(rollout.StateUpgrade)
 }
 
-// untouched takes away what a release has done to the workload so far.
+// untouched removes the changes of a release from the workload.
 func untouched(g *given) {
 	g.Workload.TakenOver, g.Workload.Revisions = false, g.Workload.Revisions[:1]
 }
 
-// rolling is at work with a budget.
+// rolling lets the controller work with a budget.
 func (g *given) rolling(b rollout.Budget) *given {
 	g.Workload.Paused, g.Workload.Budget = false, b
 	return g
 }
 
-// tolerating has a failureThreshold in percent.
+// tolerating sets a failureThreshold in percent.
 func (g *given) tolerating(percent int32) *given {
 	g.Spec.FailureThreshold = rollout.Amount{Value: percent, Percent: true}
 	return g
@@ -127,7 +127,7 @@ func TestPlanReplacesPodsInPlace(t *testing.T) {
 	})
 }
 
-// A paused controller makes up for missing pods in whichever version has the most.
+// A paused controller creates missing pods in the version with the most pods.
 func TestAChangeIsSeizedWithItsControllerStoppedWherePodsAreMissing(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -145,7 +145,7 @@ func TestAChangeIsSeizedWithItsControllerStoppedWherePodsAreMissing(t *testing.T
 	}
 }
 
-// Its pods never count as available while it is parked, so that it would never settle.
+// Its pods never count as available while it is taken over, so it would never settle.
 func TestAWorkloadThatSomebodySetFreeGetsItsFieldsBackBeforeItIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	g := replacing(1, 1, 1, 9).With(func(g *given) {
@@ -184,8 +184,8 @@ func TestPlanRetreatsInPlace(t *testing.T) {
 	})
 }
 
-// The version may be applied again before its pods are gone. A Deployment that is free would be paused by that, with the owner's surge, and would
-// go on to it.
+// A tool may apply the version again before its pods are gone. The hold policy would pause a resumed Deployment with the owner's surge, and its
+// controller would fill the surge.
 func TestARollbackInPlaceTakesThePodsAwayBeforeItLetsGo(t *testing.T) {
 	t.Parallel()
 	rollback := func(pods, old int32) *given {

@@ -9,7 +9,7 @@ func (p *planner) unlabelledPods() int32 {
 	return p.seen.Canary.Unlabelled
 }
 
-// podsLabelled reports whether every new pod tells which release and batch it belongs to.
+// podsLabelled reports whether every new pod has the labels for its release and batch.
 func (p *planner) podsLabelled() bool {
 	if p.unlabelledPods() == 0 {
 		return true

@@ -5,10 +5,10 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// This file replaces pods of workloads that are no Deployments, a few at a time.
+// This file replaces pods of workloads other than Deployments, a few at a time.
 
-// ensurePartitioned reports whether a workload that goes by a partition has the new pods of the step, ready. The partition stays where
-// the step put it: a new pod that is lost comes back new.
+// ensurePartitioned reports whether a workload with a partition has the ready new pods of the step. The partition stays as the step set it: a lost
+// new pod is created again as a new pod.
 func (p *planner) ensurePartitioned() bool {
 	w, want := p.seen.Workload, p.desiredNewPods()
 	if !p.ensureTakenOver() || p.deleteStuckPods() {
@@ -22,7 +22,7 @@ func (p *planner) ensurePartitioned() bool {
 	switch {
 	case p.stepPodsReady():
 		return p.podsLabelled()
-	case w.Paused && partition.Of(w.DesiredReplicas) < w.DesiredReplicas: // not by its partition
+	case w.Paused && partition.Of(w.DesiredReplicas) < w.DesiredReplicas: // a partition does not cause this pause
 		p.holdFor(p.ownerPaused())
 	default:
 		p.waitForPods()
@@ -30,8 +30,8 @@ func (p *planner) ensurePartitioned() bool {
 	return false
 }
 
-// ensureDeleted reports whether a workload that replaces deleted pods has the new pods of the step, ready. The executor deletes serving pods as far
-// as the owner lets them be missing.
+// ensureDeleted reports whether a workload whose deleted pods come back new has the ready new pods of the step. It deletes only as many ready pods as
+// the owner's budget allows.
 func (p *planner) ensureDeleted() bool {
 	if !p.ensureTakenOver() {
 		return false
@@ -40,10 +40,10 @@ func (p *planner) ensureDeleted() bool {
 		return p.podsLabelled()
 	}
 	w, set := p.seen.Workload, p.templateRevision()
-	coming := max(0, w.DesiredReplicas-p.totalReplicas()) // deleted pods come back in the new version
+	coming := max(0, w.DesiredReplicas-p.totalReplicas()) // pods that are deleted already come back new
 	stable, others := p.splitRevisions()
 	if stable != nil {
-		others = append(others, *stable) // last of all
+		others = append(others, *stable) // stable pods go last
 	}
 	for _, old := range others {
 		if old.Revision == w.Revision {
@@ -58,7 +58,7 @@ func (p *planner) ensureDeleted() bool {
 	return false
 }
 
-// ensureTakenOver reports whether what holds the workload is ours and its controller knows.
+// ensureTakenOver reports whether the executor has taken the workload over and its controller has observed that.
 func (p *planner) ensureTakenOver() bool {
 	switch w := p.seen.Workload; {
 	case !w.TakenOver:
@@ -71,15 +71,14 @@ func (p *planner) ensureTakenOver() bool {
 	return true
 }
 
-// stepPodsReady reports whether there are as many new pods as the step wants, and as many of them ready as it needs.
+// stepPodsReady reports whether the step has its new pods, and enough of them are ready.
 func (p *planner) stepPodsReady() bool {
 	set, want := p.templateRevision(), p.desiredNewPods()
 	return set.Replicas >= want && set.Ready+p.seen.Spec.FailureThreshold.Of(set.Replicas) >= want && set.Ready > 0
 }
 
-// partitionFor leaves all but so many pods in the version that they have, and those that are new already new. Of pods that are about to go, for
-// there are too many, all may be new. It is a percentage where the step is one and where that says the number exactly, so that it stays right
-// when the workload is scaled.
+// partitionFor returns the partition for so many new pods in all. Pods that are new already stay new. Extra pods that are about to go may all be new.
+// The partition is a percentage if the step has one and a percentage gives the exact number. So it stays right when a user scales the workload.
 func (p *planner) partitionFor(pods int32) rollout.Amount {
 	w := p.seen.Workload
 	if w.HasOrdinals {
@@ -97,9 +96,9 @@ func (p *planner) partitionFor(pods int32) rollout.Amount {
 	return share
 }
 
-// ordinalPartition is the place from which on all pods of an ordered workload may be new, for so many to be new in all. New ones below it came
-// before the hold, and count. A pod that is lost may come back new, so that one more of the old ones has to stay, or old, for which
-// its place has to stay.
+// ordinalPartition returns the ordinal from which on all pods may be new, for so many new pods in all. New pods below it came before the hold, and
+// count. A lost pod may be created again as a new pod, and then one more old pod has to stay. Or it may be created again as an old pod, and then its
+// ordinal has to stay.
 func (p *planner) ordinalPartition(pods int32) int32 {
 	keep := p.seen.Workload.DesiredReplicas - pods
 	from := partitionKeeping(keep, p.ordinalsNotNew())
@@ -109,7 +108,7 @@ func (p *planner) ordinalPartition(pods int32) int32 {
 	return from
 }
 
-// partitionKeeping is the ordinal after the first so many of some ordinals, lowest first, or after all of them.
+// partitionKeeping returns the ordinal after the first keep of some sorted ordinals, or after the last one.
 func partitionKeeping(keep int32, places []int32) int32 {
 	n := min(int(keep), len(places))
 	if n <= 0 {
@@ -118,7 +117,7 @@ func partitionKeeping(keep int32, places []int32) int32 {
 	return places[n-1] + 1
 }
 
-// ordinalsNotNew are the places without a pod of the version under way, the lowest first.
+// ordinalsNotNew returns the ordinals without a pod of the released version, lowest first.
 func (p *planner) ordinalsNotNew() []int32 {
 	var places []int32
 	are := p.templateRevision().Ordinals
@@ -130,7 +129,7 @@ func (p *planner) ordinalsNotNew() []int32 {
 	return places
 }
 
-// deletablePods is how many pods of a revision may be deleted: those that are not ready, and of the others as many as the owner lets be missing.
+// deletablePods returns the number of pods of a revision that may be deleted: unready pods, and as many ready pods as the owner's budget allows.
 func (p *planner) deletablePods(set rollout.Revision, most int32) int32 {
 	w := p.seen.Workload
 	ready := int32(0)
@@ -138,7 +137,7 @@ func (p *planner) deletablePods(set rollout.Revision, most int32) int32 {
 		ready += s.Ready
 	}
 	if w.UpdateMechanism == rollout.MechanismOnDelete {
-		ready = min(ready, w.Available) // its owner may want pods to have been ready for a while
+		ready = min(ready, w.Available) // the owner may require pods to be ready for a while
 	}
 	kept := w.DesiredReplicas - w.MaxUnavailable
 	if !p.currentState().InStep() {
@@ -147,8 +146,8 @@ func (p *planner) deletablePods(set rollout.Revision, most int32) int32 {
 	return min(most, set.Replicas, set.Replicas-set.Ready+max(0, ready-kept))
 }
 
-// podsRolledBackInPlace reports whether a rollback has left no pod of the version that is taken back in a workload that is held, and whose own controller would take
-// all of them at once. The executor deletes pods that come back stable, or lowers the partition as stable pods become ready.
+// podsRolledBackInPlace reports whether a rollback has left no pod of the rejected version in a held workload whose own controller would delete all
+// of them at once. The executor deletes pods that come back stable, or lowers the partition as stable pods become ready.
 func (p *planner) podsRolledBackInPlace() bool {
 	w := p.seen.Workload
 	stable, others := p.splitRevisions()
@@ -172,9 +171,9 @@ func (p *planner) podsRolledBackInPlace() bool {
 	return false
 }
 
-// deleteStuckPods deletes unready pods that come back in another version: pods of an unwanted version, and pods of an approved version that a newer
-// one replaced before it had all pods. The controller of an ordered StatefulSet waits for them regardless of its template. If the controller
-// replaces each deleted pod by a pod of the new version, no more go than the step wants new ones.
+// deleteStuckPods deletes unready pods of two kinds: pods of a version that is no longer wanted, and pods of an approved version that a newer version
+// replaced before it had all pods. The controller of an ordered StatefulSet waits for them regardless of its template. If deleted pods come back new,
+// it deletes no more pods than the step needs new ones.
 func (p *planner) deleteStuckPods() bool {
 	w := p.seen.Workload
 	if w.UpdateMechanism != rollout.MechanismPartition || !w.Observed {
@@ -194,8 +193,8 @@ func (p *planner) deleteStuckPods() bool {
 	return false
 }
 
-// podsReverted reports whether an aborted release has left no pod of its version in a workload whose held controller makes stable ones of
-// those that are deleted.
+// podsReverted reports whether an aborted release has left no pod of its version in a workload whose held controller replaces deleted pods with
+// stable pods.
 func (p *planner) podsReverted(others []rollout.Revision) bool {
 	if !p.seen.Workload.Observed {
 		p.waitForEvent("")

@@ -9,7 +9,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// by makes it a release of a workload of that kind, whose controller knows what it is to do.
+// by turns the Rollout into a release of a workload of that kind, whose controller has observed its spec.
 func (g *given) by(kind string, lever rollout.UpdateMechanism) *given {
 	g.Spec.Workload = rollout.Ref{APIVersion: "apps/v1", Kind: kind, Name: "demo"}
 	g.Workload.UpdateMechanism, g.Workload.MaxUnavailable, g.Workload.MaxSurge, g.Workload.RevertsTo = lever, 2, 0, ""
@@ -19,13 +19,13 @@ func (g *given) by(kind string, lever rollout.UpdateMechanism) *given {
 	return g
 }
 
-// leaving is at work with a partition.
+// leaving lets the controller work with a partition.
 func (g *given) leaving(partition rollout.Amount) *given {
 	g.Workload.Paused, g.Workload.Partition = false, partition
 	return g
 }
 
-// places numbers its pods: the new ones are at these.
+// places gives the pods ordinals: the new pods have these.
 func (g *given) places(are ...int32) *given {
 	g.Workload.HasOrdinals = true
 	for i := range g.Workload.Revisions {

@@ -2,13 +2,13 @@ package planner
 
 import "sluice.dev/sluice/pkg/rollout"
 
-// hasNoPods reports whether a Deployment has no pods and is told to have none, or has only just been told to have some.
+// hasNoPods reports whether a Deployment has no pods because it has 0 replicas, or had them until a moment ago.
 func (p *planner) hasNoPods() bool {
 	w := p.seen.Workload
 	return w.UpdateMechanism == rollout.MechanismRollingUpdate && (w.DesiredReplicas == 0 || p.totalReplicas() == 0 && p.stableRevision() != nil)
 }
 
-// stableRevision is what the workload has of the stable version, nil when that is gone.
+// stableRevision returns the workload's stable revision, or nil if it is gone.
 func (p *planner) stableRevision() *rollout.Revision {
 	sets := p.seen.Workload.Revisions
 	for i := range sets {
@@ -19,9 +19,9 @@ func (p *planner) stableRevision() *rollout.Revision {
 	return nil
 }
 
-// prepareScaleFromZero prepares a workload that is scaled to 0 during its release for scaling up. The controller of a paused Deployment then creates
-// all pods from a single ReplicaSet: the one of the template if it exists, else the newest one. So the executor deletes the ReplicaSets that would
-// come before the stable one. Nothing is lost, because the controller creates the new one again from the template.
+// prepareScaleFromZero prepares a workload that a user scaled to 0 during its release. When it is scaled up, the controller of a paused Deployment
+// creates all pods in a single ReplicaSet. That is the ReplicaSet of the template, or else the one created last. So the executor deletes the
+// ReplicaSets that would precede the stable one. Nothing is lost, because the controller creates the new one again from the template.
 func (p *planner) prepareScaleFromZero() bool {
 	w, stable := p.seen.Workload, p.stableRevision()
 	if w.DesiredReplicas > 0 || !w.Paused || !w.Observed || stable == nil || w.UpdateMechanism != rollout.MechanismRollingUpdate {
@@ -35,8 +35,8 @@ func (p *planner) prepareScaleFromZero() bool {
 	return len(p.actions) == 0
 }
 
-// scaledFromZero reports whether the workload has the stable pods again with which it comes back from 0. To let it go before would bring all
-// pods in the new version.
+// scaledFromZero reports whether a workload that was scaled up from 0 has its stable pods again. If the executor resumed it earlier, the controller
+// would create all pods in the new version.
 func (p *planner) scaledFromZero() bool {
 	if p.hasNoPods() {
 		p.waitForEvent("waiting for the controller of %s to bring its pods back", p.seen.Spec.Workload)

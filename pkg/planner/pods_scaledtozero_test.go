@@ -8,7 +8,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// scaledToZero is a release in place whose workload has no pods any more. It was made after v2, which was rolled back.
+// scaledToZero is a release in place whose workload has no pods any more. Its ReplicaSets of v5 and v2 are newer than the stable ReplicaSet of v1.
 func scaledToZero() *given {
 	return replacing(2, 0, 0, 0).With(func(g *given) {
 		g.Workload.DesiredReplicas = 0
@@ -18,7 +18,7 @@ func scaledToZero() *given {
 	})
 }
 
-// without takes a revision of the workload away.
+// without removes revisions of the workload.
 func (g *given) without(hashes ...string) *given {
 	var sets []rollout.Revision
 	for _, set := range g.Workload.Revisions {
@@ -95,7 +95,7 @@ func TestPlanScaledToZeroAndBack(t *testing.T) {
 	})
 }
 
-// The stable Service keeps its narrowed selector: a user who scales up before the next run of an executor brings new pods, which must not get all
+// The stable Service stays narrowed. If a user scales up before the executor has observed the workload, new pods come, and they must not get all
 // traffic.
 func TestTheStableServiceStaysNarrowedAtZero(t *testing.T) {
 	t.Parallel()
@@ -113,7 +113,7 @@ func TestTheStableServiceStaysNarrowedAtZero(t *testing.T) {
 	}
 }
 
-// A version that was rolled back may have pods a little longer than the stable one when the workload is scaled to 0.
+// A rejected version may keep pods a little longer than the stable version when a user scales the workload to 0.
 func TestARejectedVersionStaysOutOfTheStableServiceAtZero(t *testing.T) {
 	t.Parallel()
 	g := scaledToZero().With(func(g *given) {

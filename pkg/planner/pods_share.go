@@ -5,8 +5,8 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// This file is about the share of a step: the number of its pods, steps that the executor cannot carry out as written, and the share of the requests
-// that the new version gets.
+// This file implements the share of a step: the number of its pods, steps that the executor cannot carry out as written, and the new version's share
+// of the requests.
 
 // podsOfStep returns how many of total pods the current step asks for.
 func (p *planner) podsOfStep(total int32) int32 { return p.podsOf(p.currentStep(), total) }
@@ -21,7 +21,7 @@ func (p *planner) podsOf(step rollout.Step, total int32) int32 {
 	return want
 }
 
-// replacesInPlace reports whether each new pod takes the place of an old one.
+// replacesInPlace reports whether each new pod replaces an old pod.
 func (p *planner) replacesInPlace() bool { return p.inPlace() && !p.isBlueGreen() }
 
 // takesLast reports whether a step replaces all pods in place, including the last pod of the stable version.
@@ -31,8 +31,8 @@ func (p *planner) takesLast(n int32) bool {
 	return planned && p.replacesInPlace() && total > 0 && p.podsOf(step, total) >= total
 }
 
-// mayTakeLast reports whether a step may replace the last pod of the stable version: the step asks for all pods and all requests, or the owner accepts
-// that the new version gets them.
+// mayTakeLast reports whether a step may replace the last pod of the stable version. It may if the step asks for all pods and all requests, or if the
+// owner accepts that the new version gets them.
 func (p *planner) mayTakeLast(n int32) bool {
 	step, _ := p.seen.Spec.Step(n)
 	switch {
@@ -46,14 +46,14 @@ func (p *planner) mayTakeLast(n int32) bool {
 	return step.Replicas.Percent || n == p.seen.Spec.LastStep()
 }
 
-// stepInfeasible reports whether the executor cannot carry out the current step as written: the step asks for less than all, and would replace the last pod of the
-// stable version. A rollback in batches brings that version back, so its steps always fit.
+// stepInfeasible reports whether the executor cannot carry out the current step as written: the step asks for less than all, and would replace the
+// last pod of the stable version. A rollback in batches restores that version, so its steps always fit.
 func (p *planner) stepInfeasible() bool {
 	return p.m.RollbackReplicas == 0 && p.takesLast(p.m.Step) && !p.mayTakeLast(p.m.Step)
 }
 
-// ensureLastKept reports whether the step may go on to its pods. It holds the release if the step does not fit. An autoscaler can take pods at any
-// time. So ensureLastKept first takes back routes to new pods that are gone, and stops a controller that still replaces pods.
+// ensureLastKept reports whether the step may go on to its pods. It stalls the release if the step does not fit. An autoscaler can remove pods at any
+// time. So ensureLastKept first restores routes to new pods that are gone, and stops a controller that still replaces pods.
 func (p *planner) ensureLastKept() bool {
 	switch w := p.seen.Workload; {
 	case !p.stepInfeasible():
@@ -67,7 +67,7 @@ func (p *planner) ensureLastKept() bool {
 	return false
 }
 
-// fullStep is the problem that a step asks for less than all, and would replace all pods.
+// fullStep returns the problem that a step asks for less than all, and would replace all pods.
 func (p *planner) fullStep() rollout.Problem {
 	w, step := p.seen.Workload, p.currentStep()
 	asked := step.Replicas.String() + " of the pods"
@@ -107,7 +107,7 @@ func formatCount(n int32, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// noStablePodsLeft reports whether the step leaves no pod of the stable version that traffic could be kept on, nor does one come back.
+// noStablePodsLeft reports whether the step leaves no pod of the stable version for traffic, and no such pod comes back.
 func (p *planner) noStablePodsLeft() bool {
 	w := p.seen.Workload
 	if !p.replacesInPlace() || w.DesiredReplicas == 0 || p.hasNoPods() {
@@ -116,7 +116,7 @@ func (p *planner) noStablePodsLeft() bool {
 	return p.desiredNewPods() >= w.DesiredReplicas && !p.stepInfeasible() || p.stablePods() == 0 && !p.stableReturns()
 }
 
-// stableReturns reports whether the workload's controller makes a stable pod in the place of one that is missing.
+// stableReturns reports whether the workload's controller replaces a missing pod with a stable pod.
 func (p *planner) stableReturns() bool {
 	w := p.seen.Workload
 	return w.RevertsTo == p.m.StableRevision && p.totalReplicas() < w.DesiredReplicas
@@ -127,8 +127,8 @@ func (p *planner) stepRoutesTraffic() bool {
 	return p.currentStep().RoutesTraffic() && !p.noStablePodsLeft()
 }
 
-// newVersionTraffic returns the share of the requests that the new version gets now. It is "" outside of a release, and if the number of pods or a TrafficRouting
-// decides. The share of a step counts when the release has reached the step. Before, the share of the step before is in force.
+// newVersionTraffic returns the new version's present share of the requests. It is "" outside of a release, and if the number of pods or a
+// TrafficRouting decides. The share of a step counts once the release has reached the step. Until then, the share of the step before is in force.
 func (p *planner) newVersionTraffic() string {
 	state, routed := p.currentState(), p.m.RouteDigest != ""
 	switch {
@@ -159,7 +159,7 @@ func (p *planner) newVersionTraffic() string {
 	return p.m.Traffic
 }
 
-// versionPods returns how many pods run the version that the release is about, also if the workload has another template by now.
+// versionPods returns the number of pods of the released version, even if the workload has another template by now.
 func (p *planner) versionPods() (pods int32) {
 	if !p.workloadGone() {
 		pods = p.releasedRevision().Replicas
@@ -170,7 +170,7 @@ func (p *planner) versionPods() (pods int32) {
 	return pods
 }
 
-// stableTaken reports whether the new version has taken the place of all stable pods.
+// stableTaken reports whether the new version has replaced all stable pods.
 func (p *planner) stableTaken() bool {
 	return p.replacesInPlace() && !p.workloadGone() && p.seen.Workload.DesiredReplicas > 0 && p.stablePods() == 0 && p.versionPods() > 0
 }

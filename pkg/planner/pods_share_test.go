@@ -9,14 +9,14 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// single is a release in place of a workload of one pod that is about to carry out a step: so many new pods, and so many old ones.
+// single is a release in place of a workload of one pod that is about to carry out a step, with so many new pods and so many old pods.
 func single(step, pods, old int32) *given {
 	g := replacing(step, pods, pods, old)
 	g.Workload.DesiredReplicas, g.Workload.Total, g.Workload.Available = 1, 1, 1
 	return g
 }
 
-// stepping has another step in the place of one.
+// stepping replaces a step.
 func (g *given) stepping(n int32, step rollout.Step) *given {
 	step.Manual = true
 	g.Spec.Steps[n-1] = step
@@ -64,7 +64,7 @@ func TestAStepThatCannotBeCarriedOutIsHeld(t *testing.T) {
 	})
 }
 
-// about is a hold of a workload that is no Deployment.
+// about changes the text of a hold for a workload other than a Deployment.
 func (o outcome) about(workload, advice string) outcome {
 	o.Message = fmt.Sprintf("Step 2 asks for 50%% of the pods and 50%% of the traffic, but %[1]s has 1 pod, and the step would replace the last one of the stable version: "+
 		"all requests would go to the new version; %[2]s, or accept that with allowFullStep: true in step 2: kubectl edit rollout demo -n shop", workload, advice)

@@ -6,12 +6,13 @@ import (
 	"strings"
 )
 
-// Problems that the planner finds, as sentences that end with the next thing to do. Some begin with OpenKruise's words, because programs match them.
+// Problems that the planner finds, as sentences that end with the next thing to do. Some begin with OpenKruise's words, because programs search for
+// them.
 
 func (p *planner) missingWorkload() rollout.Problem {
 	for _, problem := range p.seen.Problems {
 		if problem.Reason == rollout.ReasonWorkloadMissing || problem.Reason == rollout.ReasonUnsupported {
-			return problem // which says why
+			return problem // which explains the reason
 		}
 	}
 	ref := p.seen.Spec.Workload
@@ -37,7 +38,7 @@ func (p *planner) foreignObject(kind, name string) rollout.Problem {
 		kind, name, strings.ToLower(kind), name, p.seen.Namespace)}
 }
 
-// routeProblem is what makes a gateway object unfit for the steps that were rendered; nil when nothing does.
+// routeProblem returns the problem of a gateway object with the rendered steps, or nil.
 func (p *planner) routeProblem(route rollout.Route) *rollout.Problem {
 	if route.Missing {
 		return &rollout.Problem{Reason: rollout.ReasonRouteMissing, Message: fmt.Sprintf(
@@ -52,7 +53,7 @@ func (p *planner) routeProblem(route rollout.Route) *rollout.Problem {
 	return nil
 }
 
-// unsupportedFields says how to go on without a field. The validation policy refuses to change the plan that far during a release.
+// unsupportedFields explains how to go on without a field. The validation policy refuses such a change of the plan during a release.
 func (p *planner) unsupportedFields() rollout.Problem {
 	way := "remove it from the Rollout to go on: kubectl edit rollout " + p.seen.Name + " -n " + p.seen.Namespace
 	if p.currentState().Releasing() {

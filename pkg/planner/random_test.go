@@ -15,7 +15,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// TestMain has all runs draw the same values, unless a flag of rapid asks for others.
+// TestMain makes all runs draw the same values, unless a flag of rapid asks for others.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	asked := false
@@ -28,13 +28,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Long lives of one Rollout: any number of releases, with everything that the exploration has, pods that fail, and users who do
-// as they like. The same invariants hold, and with everybody's help the machine comes to rest from wherever it got.
+// Long lives of one Rollout: any number of releases with all moves of the exploration, failing pods and arbitrary users. The same invariants hold.
+// With the help of all actors, the machine becomes idle from every state.
 //
-// They are the same lives each time, so that no change is refused for what another run would not find. A flag of rapid asks for others. One that
-// fails tells the seed with which it is lived again, and is made shorter first:
+// The lives are the same each time, so no change fails because of a life that another run would not try. A flag of rapid asks for others. A failing
+// test prints the seed that repeats it, after rapid has shortened it:
 //
 //	go test ./pkg/planner -run LongLives -rapid.checks=3000
+//	go test ./pkg/planner -run LongLives -rapid.seed=2
 //	go test ./pkg/planner -run LongLives -rapid.seed=2
 func TestLongLives(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -52,11 +53,11 @@ func TestLongLives(t *testing.T) {
 			if next.name == "plan" {
 				planned = w.failed
 			}
-			if strings.HasPrefix(next.name, "write ") && planned == w.failed { // a pod that fails after the decision is not the executor's work
+			if strings.HasPrefix(next.name, "write ") && planned == w.failed { // a pod that fails after the decision is not the executor's fault
 				m.check.serves(&before, &w)
 			}
 		}
-		// rapid prefers small numbers; lives of its own making are short. It keeps shrinking the length.
+		// rapid prefers small numbers, so its own lives would be short. Here it only shrinks the length.
 		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 		for range 300 - rapid.IntRange(0, 299).Draw(t, "shorter by") {
 			if w.gone {
@@ -87,7 +88,7 @@ func TestLongLives(t *testing.T) {
 	})
 }
 
-// anything picks what happens next: mostly what gets the release on, and rarely the end of the Rollout.
+// anything picks the next move: mostly a move that continues the release, and rarely the end of the Rollout.
 func (w *world) anything(random *rand.Rand) *move {
 	all := w.moves()
 	switch n := random.IntN(100); {
@@ -112,15 +113,15 @@ func stopAtFinding(t *rapid.T, c *checks) {
 	}
 }
 
-// clocks are the changes of an executor's clock other than its normal progress.
+// clocks lists jumps of an executor's clock.
 func clocks() []move {
 	return []move{
-		{"the clock goes back by ten seconds", func(w *world) { w.now, w.left, w.back = w.now-10, w.left-10, w.back+10 }}, // the traffic has left as long ago
+		{"the clock goes back by ten seconds", func(w *world) { w.now, w.left, w.back = w.now-10, w.left-10, w.back+10 }}, // the traffic left as long ago as before
 		{"the clock jumps by an hour", func(w *world) { w.now += 3600; w.timeIsUp() }},
 	}
 }
 
-// losses are pods that fail, and pods that go: a ReplicaSet replaces those at once, so they only become unready.
+// losses lists pods that fail and pods that go: a ReplicaSet replaces those at once, so they only become unready.
 func (w *world) losses() []move {
 	var moves []move
 	for v := int8(1); v <= 3; v++ {
@@ -138,7 +139,7 @@ func (w *world) losses() []move {
 	return moves
 }
 
-// lose is a pod that is gone with its node. The last one of a version may leave its Service without any, which is as good as force.
+// lose removes a pod together with its node. Without its last pod, a Service may have no pods of a version, which counts like force.
 func (w *world) lose(v int8) {
 	w.failed++
 	if v != w.template {
@@ -155,7 +156,7 @@ func (w *world) lose(v int8) {
 	w.touched(onWorkload)
 }
 
-// accidents are what the exploration leaves out to stay small.
+// accidents lists moves that the exploration leaves out to stay small.
 func (w *world) accidents() []move {
 	var moves []move
 	if w.canary.ready > 0 {

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// This file is about the stable side of a release. Requests to a stable Service must reach pods of the stable version. Pods of other workloads must not
+// This file checks the stable side of a release. Requests to a stable Service must reach pods of the stable version. Pods of other workloads must not
 // lose their requests when the executor narrows the Service to that version.
 
 const (
-	// maxNamed is how many pods a message names.
+	// maxNamed is the maximum number of pods that a message names.
 	maxNamed = 3
-	// endpointsLate is how long the controller of EndpointSlices may take to list a pod that is ready.
+	// endpointsLate is the time that the controller of EndpointSlices may take to list a ready pod.
 	endpointsLate = 5 * time.Second
 )
 
@@ -38,8 +38,8 @@ func (p *planner) narrowsServices() bool {
 	return false
 }
 
-// stableReached reports whether a stable Service reaches a ready pod of the stable version. Pods that are unready by themselves are no reason to
-// hold: the new version may be what mends them.
+// stableReached reports whether a stable Service reaches a ready pod of the stable version. Unready stable pods do not stall a release, because the
+// new version may fix them.
 func (p *planner) stableReached(routing rollout.Routing, backend rollout.Backend) bool {
 	ready := p.stableReady()
 	if ready == 0 || p.seen.Spec.AllowUnreachable || backend.StableService == nil {
@@ -67,7 +67,7 @@ func (p *planner) stableReached(routing rollout.Routing, backend rollout.Backend
 	return false
 }
 
-// stableReady is how many pods of the stable version are ready.
+// stableReady returns the number of ready pods of the stable version.
 func (p *planner) stableReady() int32 {
 	if p.workloadGone() {
 		return 0
@@ -79,7 +79,7 @@ func (p *planner) stableReady() int32 {
 	return min(stable.Ready, stable.Replicas)
 }
 
-// stableUnreachable is the problem that a stable Service reaches no ready pod of the stable version.
+// stableUnreachable returns the problem that a stable Service reaches no ready pod of the stable version.
 func (p *planner) stableUnreachable(service string, of rollout.Endpoints) rollout.Problem {
 	message := fmt.Sprintf("Service %[1]s reaches no ready pod of the stable version, because %[2]s, so that requests to it fail; correct the Service: kubectl edit service %[1]s -n %[3]s",
 		service, of.UnreachableReason, p.seen.Namespace)
@@ -89,7 +89,8 @@ func (p *planner) stableUnreachable(service string, of rollout.Endpoints) rollou
 	return rollout.Problem{Reason: rollout.ReasonStableUnreachable, Message: message}
 }
 
-// othersKept reports whether no pod of another workload loses its requests when the executor narrows the stable Service. A narrowed Service selects none.
+// othersKept reports whether no pod of another workload loses its requests when the executor narrows the stable Service. A narrowed Service selects
+// no such pod.
 func (p *planner) othersKept(routing rollout.Routing, backend rollout.Backend) bool {
 	if p.seen.Spec.AllowDropped || backend.Stable == nil || len(backend.Stable.Others) == 0 || backend.PinnedHash() != "" {
 		return true
@@ -106,7 +107,8 @@ func (p *planner) othersKept(routing rollout.Routing, backend rollout.Backend) b
 	return false
 }
 
-// stableUnready reports whether requests to the stable version fail although the executor has narrowed all stable Services to it: no pod of it is ready.
+// stableUnready reports whether requests to the stable version fail, although all stable Services are narrowed to it, because none of its pods is
+// ready.
 func (p *planner) stableUnready() bool {
 	w := p.seen.Workload
 	if !p.currentState().InStep() || p.workloadGone() || w.DesiredReplicas == 0 || !p.stepRoutesTraffic() || !p.pinnedToStable() {
@@ -115,8 +117,7 @@ func (p *planner) stableUnready() bool {
 	return p.stablePods() > 0 && p.stableReady() == 0
 }
 
-// unreachedService is the name of a stable Service that reaches no ready pod of the stable version, with its endpoints; "" if each Service reaches
-// one.
+// unreachedService returns the name of a stable Service that sends no requests to a pod of the stable version, with the reason; "" without one.
 func (p *planner) unreachedService() (service string, of rollout.Endpoints) {
 	for routing, backend := range p.serviceBackends() {
 		switch of := backend.StableEndpoints(p.m.StableRevision); {

@@ -9,7 +9,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// astray are stable pods that the stable Service does not reach.
+// astray makes the stable pods unreachable for the stable Service.
 func astray(g *given) {
 	g.Stable = &rollout.Selected{Pods: map[string]rollout.Endpoints{"h1": {UnreachableReason: "its selector app=demo,tier=front does not match them"}}}
 }
@@ -111,7 +111,7 @@ func TestPodsOfOthersKeepTheirRequests(t *testing.T) {
 	})
 }
 
-// An abort takes the traffic back even if the stable Service reaches no pod, and says where requests go.
+// An abort restores the routes regardless of the pods behind the stable Service, and says where requests go.
 func TestWhereRequestsGoAfterAnAbort(t *testing.T) {
 	t.Parallel()
 	g := aRelease().AtStep(2).Paused()

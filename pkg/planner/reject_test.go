@@ -9,13 +9,13 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// early has pods of the new version that the workload itself made before it was held.
+// early adds pods of the new version that the workload itself created before it was held.
 func early(g *given) {
 	g.Workload.Updated = 8
 	g.Workload.Revisions = []rollout.Revision{{Hash: "h1", Revision: "v1", Replicas: 8, Ready: 8}, {Hash: "h2", Revision: "v2", Replicas: 2, Ready: 2}}
 }
 
-// free is a workload that its own controller rolls.
+// free lets the workload's own controller roll the workload.
 func free(g *given) { g.Workload.Held, g.Workload.Paused = false, false }
 
 func TestARejectedVersionStaysOutOfTheStableService(t *testing.T) {

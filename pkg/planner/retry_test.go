@@ -11,7 +11,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// A release that was aborted may be tried again at any moment, also while its pods are still on their way back.
+// A user may retry an aborted release at any moment, even while its pods are still going back.
 func TestWhatIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	aborted := func(pods, old int32) *given {
@@ -54,7 +54,7 @@ func TestWhatIsTriedAgain(t *testing.T) {
 	}
 }
 
-// An abort does not stop a release with all its approvals: the message tells the user to roll it back.
+// A release with all its approvals cannot be aborted. Its message tells the user to roll back instead.
 func TestAnAbortThatComesTooLate(t *testing.T) {
 	t.Parallel()
 	for reason, says := range map[api.FinaliseReason]string{
@@ -83,7 +83,7 @@ func TestAReleaseTriedAgainThatIsRolledBackMeanwhile(t *testing.T) {
 	}
 }
 
-// notes are the Kubernetes Events of a decision.
+// notes returns the Kubernetes Events of a decision.
 func notes(d rollout.Decision) string {
 	var said []string
 	for _, n := range d.KubeEvents {

@@ -8,10 +8,10 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// This file takes a version back step by step: it is a release of the stable version, which still has some pods. If an event stops that release, the
-// remaining pods go back at once, because that is safest.
+// This file rolls a version back step by step, as a release of the stable version, which has some pods already. An event that stops this release
+// turns it into a rollback at once, which is the safest way.
 
-// rollBack ends the release of a version that was taken back, for one in batches or at once.
+// rollBack ends the release of a rejected version. A rollback in batches follows, or a rollback at once.
 func (p *planner) rollBack() {
 	message := "The workload has been rolled back and the rollout process will be canceled"
 	yes, why := p.seen.Spec.InBatches()
@@ -25,13 +25,13 @@ func (p *planner) rollBack() {
 	p.startFinalising(api.FinaliseRollback, message)
 }
 
-// rollingBackInBatches reports whether a rollback in batches is under way, and still wanted to be one.
+// rollingBackInBatches reports whether a rollback in batches is under way, and the spec still asks for it.
 func (p *planner) rollingBackInBatches() bool {
 	yes, _ := p.seen.Spec.InBatches()
 	return yes && p.m.RollbackReplicas > 0
 }
 
-// podsToRollBack is how many pods a rollback in batches that begins now has to bring back, 0 where none is to begin.
+// podsToRollBack returns the number of pods that a new rollback in batches has to restore; 0 if no such rollback begins.
 func (p *planner) podsToRollBack() int32 {
 	if yes, _ := p.seen.Spec.InBatches(); !yes || !p.rolledBack() || p.seen.Workload.UpdateMechanism != rollout.MechanismPartition {
 		return 0
@@ -39,8 +39,8 @@ func (p *planner) podsToRollBack() int32 {
 	return p.totalReplicas() - p.templateRevision().Replicas
 }
 
-// keptPodsLabelled reports whether the pods that need no update are told apart from those that the rollback brings back, which are counted once its
-// controller has seen that nothing may go by itself.
+// keptPodsLabelled reports whether the pods that need no update have labels that distinguish them from the pods of the rollback. The planner counts
+// those pods once the controller has observed that it must replace none by itself.
 func (p *planner) keptPodsLabelled() bool {
 	w := p.seen.Workload
 	if !w.Observed {
@@ -55,19 +55,19 @@ func (p *planner) keptPodsLabelled() bool {
 	return true
 }
 
-// podsLeftByStep is how many pods the current step leaves in the version that is taken back: its share is of those that have to go.
+// podsLeftByStep returns the number of pods that the current step leaves in the rejected version. The step's share refers to the pods that have to
+// go.
 func (p *planner) podsLeftByStep() int32 {
 	return p.m.RollbackReplicas - p.podsOfStep(p.m.RollbackReplicas)
 }
 
-// ensureRolledBack reports whether no more pods are left of the version that is taken back than the step leaves there, and those that came in
-// their place are ready.
+// ensureRolledBack reports whether the rejected version has no more pods than the step leaves, and their replacements are ready.
 func (p *planner) ensureRolledBack() bool {
 	if !p.ensureTakenOver() {
 		return false
 	}
 	w, left := p.seen.Workload, p.totalReplicas()-p.templateRevision().Replicas
-	p.m.RollbackReplicas = max(p.m.RollbackReplicas, left) // its controller may make more of them for a workload that grows
+	p.m.RollbackReplicas = max(p.m.RollbackReplicas, left) // the controller may create more of them for a workload that grows
 	if p.deleteStuckRollbackPods(left - p.podsLeftByStep()) {
 		return false
 	}
@@ -77,7 +77,7 @@ func (p *planner) ensureRolledBack() bool {
 		p.addActions(rollout.PartitionWorkload{Workload: p.seen.Spec.Workload, Partition: partition})
 	case left <= p.podsLeftByStep() && (p.desiredNewPods() == 0 || p.stepPodsReady()):
 		return p.podsLabelled()
-	case w.Paused && partition.Of(w.DesiredReplicas) < w.DesiredReplicas: // not by its partition
+	case w.Paused && partition.Of(w.DesiredReplicas) < w.DesiredReplicas: // a partition does not cause this pause
 		p.holdFor(p.ownerPaused())
 	default:
 		p.waitForPods()
@@ -85,9 +85,9 @@ func (p *planner) ensureRolledBack() bool {
 	return false
 }
 
-// rollbackPartition lets the workload's controller leave so many pods in the version that is taken back. It is a number even if the step has a
-// percentage: a percentage of a growing workload would bring in more of them. An ordered workload replaces its last pods first. Its pods may run
-// either version in any order, because a lost pod comes back in the stable one.
+// rollbackPartition returns the partition that leaves so many pods in the rejected version. It is always a number: a share of a growing workload
+// would create more of these pods. In an ordered workload, the last pods go first. Its pods may run either version in any order, because a lost pod
+// is created again in the stable version.
 func (p *planner) rollbackPartition(stays int32) rollout.Amount {
 	w := p.seen.Workload
 	if !w.HasOrdinals {
@@ -100,7 +100,7 @@ func (p *planner) rollbackPartition(stays int32) rollout.Amount {
 	return rollout.Amount{Value: partitionKeeping(stays, left)}
 }
 
-// partitionKeepingAll is a partition that keeps each pod of the version that is taken back.
+// partitionKeepingAll returns a partition that keeps all pods of the rejected version.
 func (p *planner) partitionKeepingAll(left []int32) rollout.Amount {
 	partition := p.seen.Workload.Partition
 	if n := len(left); n > 0 && partition.Value <= left[n-1] {
@@ -109,7 +109,7 @@ func (p *planner) partitionKeepingAll(left []int32) rollout.Amount {
 	return partition
 }
 
-// oldOrdinals are the places of the pods of the version that is taken back, the lowest first, without those that are about to go.
+// oldOrdinals returns the ordinals of the pods of the rejected version, lowest first, without pods that are about to go.
 func (p *planner) oldOrdinals() []int32 {
 	w := p.seen.Workload
 	var left []int32
@@ -123,9 +123,8 @@ func (p *planner) oldOrdinals() []int32 {
 	return left
 }
 
-// deleteStuckRollbackPods deletes up to so many unready pods of the version that is taken back, as part of the step: the controller of an ordered
-// workload waits for them regardless of its template. No other pod may go meanwhile. If a lost pod comes back in its own version, a deletion does
-// not help.
+// deleteStuckRollbackPods deletes up to so many unready pods of the rejected version, as part of the step. The controller of an ordered workload
+// waits for them regardless of its template. No other pod may go meanwhile. If lost pods are created again in their version, a deletion is useless.
 func (p *planner) deleteStuckRollbackPods(most int32) bool {
 	w := p.seen.Workload
 	if !w.HasOrdinals || w.RevertsTo != "" || most <= 0 {

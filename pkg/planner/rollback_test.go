@@ -11,8 +11,8 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// returning is a StatefulSet of ten pods that goes back to v1 in batches and is about to reach a step: so many of its pods were to go back
-// when that began, and the pods at these places still are.
+// returning is a StatefulSet of ten pods that goes back to v1 in batches and is about to reach a step. all is the number of pods that had to go back
+// at its beginning. left are the ordinals of the pods that still have to.
 func returning(step, all int32, left ...int32) *given {
 	g := replacing(step, int32(len(left)), int32(len(left)), 10-int32(len(left))).by("StatefulSet", rollout.MechanismPartition).inBatches().RolledBack()
 	g.Workload.RevertsTo, g.Workload.HasOrdinals, g.Workload.Partition = "", true, rollout.Amount{Value: 32767}
@@ -23,7 +23,7 @@ func returning(step, all int32, left ...int32) *given {
 	return g.In(rollout.StateUpgrade)
 }
 
-// inBatches asks for rollbacks in batches, and routes no traffic.
+// inBatches asks for rollbacks in batches, without traffic routing.
 func (g *given) inBatches() *given {
 	g.Spec.RollbackInBatch, g.Spec.Routing, g.Backends, g.Routes = true, nil, nil, nil
 	for i := range g.Spec.Steps {
@@ -35,7 +35,7 @@ func (g *given) inBatches() *given {
 	return g
 }
 
-// By the contract the pods that need no update come on top of a step, whose share is of the others.
+// By the contract, the pods that need no update come in addition to a step, whose share refers to the others.
 func TestAStepOfARollbackInBatchesIsAboutThePodsThatGoBack(t *testing.T) {
 	t.Parallel()
 	for sentence, test := range map[string]struct {
@@ -146,7 +146,7 @@ func TestPlanGoesBackInBatches(t *testing.T) {
 	})
 }
 
-// Each end of a rollback, and why.
+// The table has each end of a rollback with its reason.
 func TestWhatBecomesOfARollback(t *testing.T) {
 	t.Parallel()
 	taken := func(change func(*given)) *given {
@@ -158,8 +158,8 @@ func TestWhatBecomesOfARollback(t *testing.T) {
 	const atOnce = canceling + ". All pods go back at once, and the annotation rollouts.kruise.io/rollback-in-batch has no effect: "
 	for sentence, test := range map[string]struct {
 		given   *given
-		reasons string // of the transitions
-		message string // of the first one
+		reasons string // the reasons of the transitions
+		message string // the message of the first transition
 		to      rollout.State
 		action  string
 	}{

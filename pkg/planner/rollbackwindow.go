@@ -2,7 +2,7 @@ package planner
 
 import "slices"
 
-// recordRecentRevision notes the stable revision as the newest of those that a later release may go back to at once.
+// recordRecentRevision records the stable revision as the newest of the revisions that a later release may return to at once.
 func (p *planner) recordRecentRevision() {
 	window := int(p.seen.Spec.RollbackWindow)
 	if window == 0 {
@@ -18,7 +18,7 @@ func (p *planner) recordRecentRevision() {
 	}
 }
 
-// inRollbackWindow reports whether the release goes back to a version that served lately, which needs no steps.
+// inRollbackWindow reports whether the release returns to a version that was stable recently, which needs no steps.
 func (p *planner) inRollbackWindow() bool {
 	at := slices.Index(p.m.RecentRevisions, p.seen.Workload.Revision)
 	return at > 0 && at <= int(p.seen.Spec.RollbackWindow)

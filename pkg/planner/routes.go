@@ -10,7 +10,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// serviceBackends are the entries of the routing, each with the observed state of its Service.
+// serviceBackends iterates over the entries of the routing and the observed state of their Services.
 func (p *planner) serviceBackends() iter.Seq2[rollout.Routing, rollout.Backend] {
 	return func(yield func(rollout.Routing, rollout.Backend) bool) {
 		for i, routing := range p.seen.Spec.Routing {
@@ -21,8 +21,7 @@ func (p *planner) serviceBackends() iter.Seq2[rollout.Routing, rollout.Backend] 
 	}
 }
 
-// eachSeparate reports whether all Services that have a canary Service are as they should be. They are brought there together, until one
-// has to wait.
+// eachSeparate reports whether is holds for all Services with a canary Service. It changes them together, until one has to wait.
 func (p *planner) eachSeparate(is func(rollout.Routing, rollout.Backend) bool) bool {
 	all := true
 	for routing, backend := range p.serviceBackends() {
@@ -36,8 +35,8 @@ func (p *planner) eachSeparate(is func(rollout.Routing, rollout.Backend) bool) b
 	return all
 }
 
-// ensurePinned reports whether the stable Services serve stable pods only, where the step needs that. A step that leaves them none opens
-// them to all pods, before the last of their own goes.
+// ensurePinned reports whether the stable Services serve stable pods only, if the step needs that. If a step leaves no stable pods, the executor
+// opens the Services to all pods before the last stable pod goes.
 func (p *planner) ensurePinned() bool {
 	return !p.currentStep().RoutesTraffic() || p.eachSeparate(p.servicePinned)
 }
@@ -59,8 +58,8 @@ func (p *planner) servicePinned(routing rollout.Routing, backend rollout.Backend
 	return false
 }
 
-// stableServes reports whether the executor may narrow a stable Service to the stable version: a stable pod is ready, or none is on its way, or
-// no other pod serves.
+// stableServes reports whether the executor may narrow a stable Service to the stable version. It may if a stable pod is ready, if no stable pod will
+// come, or if no other pod serves.
 func (p *planner) stableServes() bool {
 	stable, others := p.splitRevisions()
 	if stable == nil || stable.Ready > 0 || stable.Replicas == 0 && !p.stableReturns() {
@@ -76,7 +75,7 @@ func (p *planner) stableServes() bool {
 	return true
 }
 
-// ensureCanaryService reports whether the canary Services exist and have ready endpoints, where the step needs that.
+// ensureCanaryService reports whether the canary Services exist and have ready endpoints, if the step needs that.
 func (p *planner) ensureCanaryService() bool {
 	return !p.stepRoutesTraffic() || p.eachSeparate(p.canaryServiceReady)
 }
@@ -110,7 +109,7 @@ func (p *planner) canaryServiceReady(routing rollout.Routing, backend rollout.Ba
 	return true
 }
 
-// ensureRoutes reports whether every gateway object routes as the step wants. Referenced objects come first in Seen.Routes, so that a route never
+// ensureRoutes reports whether every gateway object routes as the step wants. Seen.Routes lists objects that others refer to first, so a route never
 // refers to a missing object. The planner creates all objects that the routes of the step need before it writes any of these routes.
 func (p *planner) ensureRoutes() bool {
 	if p.seen.Spec.Routing == nil || !p.stepRoutesTraffic() {
@@ -129,14 +128,14 @@ func (p *planner) ensureRoutes() bool {
 		case !r.Applied && route.DeletingChild != "":
 			p.waitForDeletingChild(route)
 			return false
-		case !r.Applied && p.holdForRoute(route.Object): // where a release ends, for nothing else of it stops then
+		case !r.Applied && p.holdForRoute(route.Object): // only while a release ends, because a problem stops no other part of it then
 			return false
 		case !r.Applied && p.routeInConflict(route):
 			return false
 		case r.ChildrenMissing:
 			p.addActions(rollout.PrepareRoute{Object: route.Object, Step: p.stepNumber(), Digest: r.Digest})
 			p.m.RouteDigest = r.Digest
-		case !r.Applied && unmade: // its requests may need an object that the planner makes for another route
+		case !r.Applied && unmade: // its requests may need an object that the planner creates for another route
 		case !r.Applied && p.now.Before(known):
 			p.waitUntil(known, "waiting for the gateway to know the objects created for %s", route.Object)
 			return false
@@ -163,13 +162,13 @@ func (p *planner) neededChildren() (unmade bool, known time.Time) {
 	return unmade, known
 }
 
-// routesRestored reports whether no route of this release is left: neither one of its own, nor of a TrafficRouting for its sake. Before that
-// the stable pods are back that the traffic needs.
+// routesRestored reports whether no route of this release is left, neither its own nor a route of a TrafficRouting. First the workload gets the
+// stable pods back that the traffic needs.
 func (p *planner) routesRestored() bool {
 	return (p.endsWithSharedService() || p.replicasHandedBack()) && p.trafficRoutingFreed() && p.gatewaysRestored()
 }
 
-// gatewaysRestored reports whether nothing of this release is left on any gateway object, and restores the rest, in reverse order.
+// gatewaysRestored reports whether this release has left all gateway objects. It restores the others in reverse order.
 func (p *planner) gatewaysRestored() bool {
 	var unseen *rollout.Problem
 	for i := len(p.seen.Routes) - 1; i >= 0; i-- {
@@ -178,14 +177,14 @@ func (p *planner) gatewaysRestored() bool {
 		case problem != nil && (route.Shaped || p.maybeRouted()):
 			unseen = problem
 		case route.Referenced && unseen != nil:
-			// The object that cannot be restored may still refer to what this one defines.
+			// The object that the executor cannot restore may still refer to this object.
 		case route.Shaped:
 			p.addActions(rollout.RestoreRoute{Object: route.Object, Referenced: route.Referenced})
 		}
 	}
 	if len(p.actions) > 0 {
 		if p.m.RouteDigest == "" {
-			p.m.RouteDigest, p.commitFirst = "unknown", true // once they are restored their traffic is not known
+			p.m.RouteDigest, p.commitFirst = "unknown", true // once the routes are restored, their traffic is unknown
 		}
 		return false
 	}
@@ -202,9 +201,9 @@ func (p *planner) gatewaysRestored() bool {
 	if p.m.RouteDigest != "" {
 		until := metav1.NewMicroTime(p.now.Add(p.gracePeriod()).Truncate(time.Microsecond))
 		p.m.RouteDigest, p.m.GraceUntil, p.m.GraceFor = "", &until, "traffic that is still on its way to the canary"
-		p.m.Contests = nil // the executor wrote the present routes
+		p.m.Contests = nil // Sluice wrote the present content of the routes
 		p.addRemark(p.currentState(), rollout.StateTrafficRestored, "Restored", "the gateway routes as it did before the release")
-		return false // it is a turn of its own
+		return false // the remark is a transition of its own
 	}
 	return true
 }
@@ -213,8 +212,8 @@ func (p *planner) waitForDeletingChild(route rollout.Route) {
 	p.waitForEvent("waiting for %s to be deleted", route.DeletingChild)
 }
 
-// gracePeriod is the wait before the deletion of an object that traffic might still reach: the longest period that a Service asks for, or the known
-// period of the gateway if no Service asks for less.
+// gracePeriod returns the waiting time before the executor removes an object that traffic might still reach. It is the longest time of any Service.
+// Without a time in the spec, it is at least the time that the gateway is known to need.
 func (p *planner) gracePeriod() time.Duration {
 	var grace time.Duration
 	for _, routing := range p.seen.Spec.Routing {
@@ -231,7 +230,7 @@ func (p *planner) gracePeriod() time.Duration {
 	return grace
 }
 
-// graceOver reports whether no traffic can be on its way to the object that is about to go.
+// graceOver reports whether no traffic can be on its way any more to the objects that are about to go.
 func (p *planner) graceOver() bool {
 	if p.m.GraceUntil == nil || !p.now.Before(p.m.GraceUntil.Time) {
 		return true
@@ -240,7 +239,7 @@ func (p *planner) graceOver() bool {
 	return false
 }
 
-// serviceRestored reports whether the stable Services have their own selectors back.
+// serviceRestored reports whether the stable Services have their own selectors again.
 func (p *planner) serviceRestored() bool {
 	var pinned []string
 	for routing, backend := range p.serviceBackends() {
@@ -259,8 +258,8 @@ func (p *planner) serviceRestored() bool {
 	return false
 }
 
-// routesCleared reports whether nothing is left that was made for gateway objects to name. It goes only when no gateway can look for it
-// any more.
+// routesCleared reports whether all objects that were created for routes are gone. The executor deletes them only when no gateway can use them any
+// more.
 func (p *planner) routesCleared() bool {
 	cleared := true
 	for _, route := range p.seen.Routes {
@@ -275,8 +274,8 @@ func (p *planner) routesCleared() bool {
 	return cleared
 }
 
-// canaryServiceRemoved reports whether the canary Services are gone, and before them what copies requests to them; they go only when no
-// traffic can reach them any more.
+// canaryServiceRemoved reports whether the canary Services are gone. The executor first deletes the objects that mirror requests to them, and waits
+// until no traffic can reach the Services any more.
 func (p *planner) canaryServiceRemoved() bool {
 	if !p.routesCleared() {
 		return false
@@ -297,8 +296,8 @@ func (p *planner) canaryServiceRemoved() bool {
 	return done
 }
 
-// withoutRouting gives all routing back: traffic first, then the Services. With the stable Service first, the canary would get
-// its share of that Service on top of what the routes still give it. A TrafficRouting is no part of a step, and stays.
+// withoutRouting restores all routing: traffic first, then the Services. If the stable Service came first, the canary would get its share of that
+// Service in addition to its share of the routes. A TrafficRouting is not part of a step, and stays.
 func (p *planner) withoutRouting() bool {
 	return p.gatewaysRestored() && p.serviceRestored() && p.canaryServiceRemoved()
 }

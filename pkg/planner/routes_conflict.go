@@ -8,16 +8,16 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// How long the same foreign content on a route counts as one fight, how often it may come back, and how long a contested
-// object is left alone.
+// The time for which the same foreign content on a route counts as one conflict, the number of times that it may come back, and the time for which
+// the executor then leaves the object alone.
 const (
 	conflictWindow = time.Minute
 	conflictLimit  = 3
 	conflictPause  = time.Minute
 )
 
-// routeInConflict counts how often another client's content came back on a route, and reports whether to leave the object alone. Two clients that
-// overwrite each other help no user, and the other client's content served before the release.
+// routeInConflict counts how often another client's content came back on a route, and reports whether to leave the object alone. Two writers in a
+// loop help no user, and the other client's content served before the release.
 func (p *planner) routeInConflict(route rollout.Route) bool {
 	content := route.Foreign
 	if content == "" && !route.Shaped {
@@ -31,16 +31,16 @@ func (p *planner) routeInConflict(route rollout.Route) bool {
 	c.Seen = route.Version
 	switch {
 	case !known && route.Foreign == "":
-		return false // the owner's content, found by the release for the first time
+		return false // the owner's content, which the release finds for the first time
 	case c.Until != nil && p.now.Before(c.Until.Time):
 		p.holdRouteConflict(route, c.Until.Time)
 		return true
 	case c.Until != nil:
-		// The object is tried once more; the next write of the other is one too many.
+		// The executor tries the object once more; the next foreign write exceeds the limit.
 		c.Since, c.Until, c.Count = microTime(p.now), nil, conflictLimit-1
 		return false
 	case counted:
-		return false // one write is looked at many times: after a conflict, a crash, or a refusal
+		return false // the planner may see one write many times: after a conflict, a crash or a refusal
 	case p.now.Sub(c.Since.Time) > conflictWindow:
 		c.Since, c.Count = microTime(p.now), 0
 	}
@@ -54,7 +54,7 @@ func (p *planner) routeInConflict(route rollout.Route) bool {
 	return true
 }
 
-// conflictRecord is the account of a route's foreign content; known reports whether there was one.
+// conflictRecord returns the record of a route's foreign content; known reports whether it existed.
 func (p *planner) conflictRecord(route rollout.Route, content string) (c *api.Contest, known bool) {
 	for i := range p.m.Contests {
 		c = &p.m.Contests[i]

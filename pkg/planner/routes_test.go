@@ -10,7 +10,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// behindTwo routes by two Services, each on a gateway object of its own.
+// behindTwo routes with two Services, each with a gateway object of its own.
 func (g *given) behindTwo() *given {
 	g.Spec.Routing = byTwoServices()
 	g.Backends = []rollout.Backend{{StableService: &rollout.Service{UID: "s"}, Stable: selected("h1", 10)}, {StableService: &rollout.Service{UID: "g"}, Stable: selected("h1", 10)}}
@@ -113,7 +113,7 @@ func TestEveryWayOutCleansUpEveryServiceInItsOrder(t *testing.T) {
 	}
 }
 
-// Traffic may be on its way by each of the Services, and some gateways are slow.
+// Traffic may be on its way through each of the Services, and some gateways are slow.
 func TestTheLongestGraceIsSpent(t *testing.T) {
 	for name, c := range map[string]struct {
 		asked [2]time.Duration
@@ -141,7 +141,7 @@ func TestTheLongestGraceIsSpent(t *testing.T) {
 	}
 }
 
-// Somebody else's writes on one gateway object leave the other one as it is, and the release where it is.
+// Another client's writes to one gateway object change neither the other object nor the step of the release.
 func TestOneRouteInConflictHoldsTheRelease(t *testing.T) {
 	g := releaseBehindTwo().AtStep(2).Paused()
 	g.Routes[1].Foreign, g.Routes[1].ForeignBy = "theirs", "argocd"
@@ -156,7 +156,7 @@ func TestOneRouteInConflictHoldsTheRelease(t *testing.T) {
 	}
 }
 
-// A release under way that another version of an executor began goes on where it is.
+// A release that another version of the executor began continues at its step.
 func TestPlansKeepTheirHashes(t *testing.T) {
 	bare, two := demoSpec(rollout.Step{Replicas: rollout.Amount{Value: 1}}), demoSpec(rollout.Step{Replicas: rollout.Amount{Value: 1}})
 	bare.Routing, two.Routing = nil, byTwoServices()

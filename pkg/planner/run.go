@@ -7,19 +7,18 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// Run plans one run of a shell: decisions one after the other, with as few commits as the laws allow. The status of a decision
-// that acts first is not committed by itself. It goes along, and is committed together with the next one: before anything
-// that raises, and at the latest when there is nothing left to do. A crash before that is one between act and commit.
+// Run makes the decisions of one run of the executor, with as few commits as the invariants allow. If the actions of a decision come first, the
+// executor does not commit its status alone. It commits that status together with the next decision. It does so before an action that raises
+// exposure, and at the latest when nothing is left to do. A crash before that is a crash between act and commit.
 //
-// The zero value is a new run. Look at the world again and begin a new one after a conflict.
+// The zero value is a new run. After a conflict, observe the cluster again and begin a new run.
 type Run struct {
 	carried    *api.RolloutStatus
 	kubeEvents []rollout.KubeEvent
 }
 
-// Plan makes the decision of the function of that name, on top of the status that the run carries along. The executor commits the decision if its
-// status differs from the status in seen: before its actions with CommitFirst or without actions. Otherwise it does not commit now, and calls
-// CarryStatus after the actions.
+// Plan decides like the function Plan, on top of the carried status. If the status differs from the status in seen, the caller must commit it. With
+// CommitFirst or without actions, the caller commits it first. Otherwise the caller takes the actions and then calls CarryStatus.
 func (r *Run) Plan(seen rollout.Seen, now time.Time) rollout.Decision {
 	if r.carried == nil {
 		return Plan(seen, now)
@@ -32,7 +31,7 @@ func (r *Run) Plan(seen rollout.Seen, now time.Time) rollout.Decision {
 	seen.Status = *r.carried
 	d := Plan(seen, now)
 	if d.Status.Sluice.TransitionSeq-committed > api.MaxTransitions {
-		// The outbox does not hold what both have to tell, so that the first one goes by itself.
+		// The outbox cannot hold the transitions of both decisions, so the first decision is committed alone.
 		return rollout.Decision{Status: *r.carried, CommitFirst: true, WakeAt: now, KubeEvents: r.kubeEvents}
 	}
 	told := differsInProgressOnly(before, *r.carried)
@@ -40,7 +39,7 @@ func (r *Run) Plan(seen rollout.Seen, now time.Time) rollout.Decision {
 		d.CommitFirst = d.CommitFirst || a.RaisesExposure() && !told
 	}
 	if len(d.Actions) == 0 && len(d.KubeEvents) == 0 && len(r.kubeEvents) == 0 && differsInProgressOnly(before, d.Status) {
-		// A fast action shows its effect by itself; only a slow one needs a message.
+		// The result of the last actions is visible without a message, unless the next event takes a while.
 		d.Status = before
 		if show := now.Add(progressInterval); d.WakeAt.IsZero() || show.Before(d.WakeAt) {
 			d.WakeAt = show
@@ -50,15 +49,15 @@ func (r *Run) Plan(seen rollout.Seen, now time.Time) rollout.Decision {
 	return d
 }
 
-// CarryStatus takes the status of a decision along whose actions are done.
+// CarryStatus carries the status of a decision whose actions are done.
 func (r *Run) CarryStatus(d rollout.Decision) {
 	r.carried, r.kubeEvents = d.Status.DeepCopy(), d.KubeEvents
 }
 
-// StatusCommitted says that the status of the last decision was written.
+// StatusCommitted records that the caller wrote the status of the last decision.
 func (r *Run) StatusCommitted() { *r = Run{} }
 
-// differsInProgressOnly reports whether a status differs from one before at most in how far something has come, and in a wait that is over.
+// differsInProgressOnly reports whether two statuses differ at most in progress, and in a wait that is over.
 func differsInProgressOnly(before, status api.RolloutStatus) bool {
 	if m := before.Sluice; m != nil && status.Sluice != nil && status.Sluice.WakeAt == nil {
 		before.Sluice = shallowCopy(m)

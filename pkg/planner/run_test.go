@@ -50,8 +50,8 @@ func TestARaiseWaitsOnlyForAnIntentThatIsNotCommitted(t *testing.T) {
 	}
 }
 
-// Some decisions depend on a fact that their action removes. If they are not committed first, a run that dies between the two, or meets a conflict,
-// loses them.
+// Some actions remove the reason for their decision. If the run dies between action and commit, or meets a conflict, a later planner would not make
+// that decision again.
 func TestWhatIsNotDecidedAgainIsCommittedFirst(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -9,7 +9,7 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// The whole release of the documentation's example, every action of it, in order. The workload has three pods.
+// The test checks every action of the whole release in the documentation's example, in order. The workload has three pods.
 func TestAWholeRelease(t *testing.T) {
 	g := aRollout()
 	g.replan().unrouted()

@@ -10,8 +10,8 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// promoting is a release of v2 that is being finalised as a success: its canary serves, and of the ten pods that the workload has made of v2
-// some are ready. Its strategy is Recreate.
+// promoting is a release of v2 that is being finalised as a success. Its canary serves, and some of the workload's ten pods of v2 are ready. The
+// workload's strategy is Recreate.
 func promoting(ready int32) *given {
 	g := aRelease().AtStep(3).Cleared().Pods(8, 8).Finalising(api.FinaliseSuccess)
 	g.Status.Sluice.RouteDigest = ""
@@ -22,7 +22,7 @@ func promoting(ready int32) *given {
 	return g
 }
 
-// rolledNatively is a workload whose owner has restored v1, and whose controller has created all its pods. Some of them are ready.
+// rolledNatively is a workload that its owner rolled back to v1. Its controller has created all pods of v1, some of them ready.
 func (g *given) rolledNatively(ready int32) *given {
 	w := g.RolledBack().Workload
 	w.Revisions = []rollout.Revision{{Hash: "h1", Revision: "v1", Replicas: 10, Ready: ready}, {Hash: "h2", Revision: "v2"}}
@@ -36,7 +36,7 @@ func TestNoEndingTakesWhatServes(t *testing.T) {
 		return "waiting for the workload to be available: " + ready + " of 10 pods are; the pods of the canary serve until then; " +
 			"to go on without them: kubectl delete deployment/demo-canary -n shop"
 	}
-	// unrouted is a release whose Service selects both versions all along.
+	// unrouted is a release whose Service always selects both versions.
 	unrouted := func(g *given) { g.Spec.Routing, g.Routes, g.Backends = nil, nil, nil }
 	cases := map[string]struct {
 		given   *given
@@ -90,7 +90,7 @@ func TestNoEndingTakesWhatServes(t *testing.T) {
 	}
 }
 
-// A Service that is narrowed to unready pods would no longer reach the pods of an older release that serve.
+// A Service that is narrowed to unready pods would lose the serving pods of an older release.
 func TestAServiceIsNotNarrowedToPodsThatAreNotReady(t *testing.T) {
 	const waits = "waiting for a pod of the stable version, for only pods of other versions are ready, and serve meanwhile; if none can be ready, " +
 		"give the new version to all: sluice promote demo -n shop --full"
@@ -118,7 +118,7 @@ func TestAServiceIsNotNarrowedToPodsThatAreNotReady(t *testing.T) {
 	}
 }
 
-// A rollback out of a step whose stable pods are all unready would take the requests from the only pods that answer them.
+// A rollback from a step with only unready stable pods would take the requests from the only pods that answer them.
 func TestARollbackLeavesRequestsWhereTheyAreAnswered(t *testing.T) {
 	const waits = "waiting for a ready pod of the stable version: only pods of the new version are ready, and they keep their requests until then; " +
 		"to take these away all the same, set spec.strategy.allowUnreachableStable: true"

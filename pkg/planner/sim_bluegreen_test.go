@@ -9,7 +9,7 @@ import (
 
 func (m *model) beside() bool { return m.spec.Style == rollout.StyleBlueGreen }
 
-// mostBeside is how many pods may run on top of the workload's own.
+// mostBeside returns the maximum number of pods above the workload's own.
 func (m *model) mostBeside() int32 {
 	if m.beside() {
 		return int32(m.size())
@@ -17,14 +17,14 @@ func (m *model) mostBeside() int32 {
 	return m.surge
 }
 
-// seeScaler has one autoscaler on the workload of a blue-green model.
+// seeScaler adds one autoscaler to the workload of a blue-green model.
 func (w *world) seeScaler(s *rollout.Seen) {
 	if w.model.beside() || w.model.spec.ConstantCapacity && w.model.routes > 0 {
 		s.Autoscalers = []rollout.Autoscaler{{Object: rollout.Ref{Kind: "HorizontalPodAutoscaler", Name: "demo"}, Disabled: w.unscaled}}
 	}
 }
 
-// saturated is what the controller of a paused workload does once all pods of the template are available: the others go at once.
+// saturated is the controller of a paused workload once all pods of the template are available: it deletes the others at once.
 func (w *world) saturated() (moves []move) {
 	if all := w.model.size(); w.pods[w.template] != all || w.available(w.template) != all {
 		return nil
@@ -37,8 +37,8 @@ func (w *world) saturated() (moves []move) {
 	return moves
 }
 
-// taken judges the end of a pod that the workload itself brought in: new ones go when no traffic can reach them, and in a blue-green release
-// stable ones stay.
+// taken checks the end of a pod that the workload itself created: new pods go when no traffic can reach them, and in a blue-green release stable pods
+// stay.
 func (c *checks) taken(w *world, v int8) {
 	m := machine(&w.status)
 	state := rollout.State(m.State)
@@ -50,7 +50,7 @@ func (c *checks) taken(w *world, v int8) {
 		c.that(w.pods[v] > w.size(), "StablePodsKeptUntilPromoted", "one of %d pods of v%d goes in %s", w.pods[v], v, state)
 	}
 	turned := v != w.template || state == rollout.StateAborted
-	blind := !w.model.beside() && w.stopped && !w.backwards // the controller of a paused workload knows no versions
+	blind := !w.model.beside() && w.stopped && !w.backwards // the controller of a paused workload does not distinguish versions
 	if w.forced == 0 && !w.empty && !blind && (w.stopped || state == rollout.StateFinalising) && version(v) == m.CanaryRevision && hash(v) != m.StableRevision && turned {
 		c.that(!w.routedToCanary(), "CanaryPodsNeverRemovedWhileRouted", "a pod of v%d goes", v)
 		c.that(w.now-w.left >= graceOfModels, "GraceSpentBeforeRemoval", "a pod of v%d goes %d s after its traffic left", v, w.now-w.left)

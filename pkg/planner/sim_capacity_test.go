@@ -7,8 +7,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// capacity is what a workload has that gives up pods to a canary: told is how many its controller is told to run, wants how many its owner
-// wants.
+// capacity is the state of a workload that gives up pods to a canary: told is its spec.replicas, and wants is the number that its owner wants.
 type capacity struct {
 	told, wants int8
 	shrunk      bool
@@ -16,7 +15,7 @@ type capacity struct {
 
 func newCapacity(m *model) capacity { return capacity{told: m.size(), wants: m.size()} }
 
-// size is how many pods the workload has.
+// size returns the number of the workload's pods.
 func (m *model) size() int8 {
 	if m.most > 0 {
 		return m.most
@@ -34,13 +33,13 @@ func (m *model) missing() int32 {
 	return 1
 }
 
-// slow reports whether a workload with a canary deletes its pods before others are ready.
+// slow reports whether a workload with a canary loses its pods before others are ready.
 func (m *model) slow() bool { return !m.inPlace() && (m.whole || m.anew) }
 
-// counts reports whether pods of a workload with a canary get ready one by one.
+// counts reports whether pods of a workload with a canary become ready one by one.
 func (m *model) counts() bool { return m.spec.ConstantCapacity || m.slow() }
 
-// takenAtOnce lists what the controller of a workload does that takes its older pods before others are ready.
+// takenAtOnce lists the moves of a controller that deletes older pods before others are ready.
 func (w *world) takenAtOnce() []move {
 	var moves []move
 	if w.uid == 0 || w.stopped {
@@ -57,8 +56,8 @@ func (w *world) takenAtOnce() []move {
 	return moves
 }
 
-// comesNext reports whether the next pod of a workload that runs too few has this version. A paused one without pods creates pods of the newest
-// version.
+// comesNext reports whether the next pod of a workload with missing pods is of a version. A paused workload without pods creates pods of the version
+// that it created last.
 func (w *world) comesNext(v int8) bool {
 	switch {
 	case !w.model.slow():
@@ -80,7 +79,7 @@ func (w *world) seeCapacity(seen *rollout.Workload) {
 	}
 }
 
-// seeHandBack is what of a route has to do with the pods that a workload gets back.
+// seeHandBack shows the parts of a route that matter while a workload gets its pods back.
 func (w *world) seeHandBack(s *rollout.Seen, i int) {
 	route := &s.Routes[i]
 	switch at := w.routed[i]; {
@@ -97,7 +96,7 @@ func (w *world) seeHandBack(s *rollout.Seen, i int) {
 	}
 }
 
-// scaled lists what the controller of the workload does when it is told to run another number of pods.
+// scaled lists the moves of the workload's controller after a change of its replicas.
 func (w *world) scaled() []move {
 	var moves []move
 	if !w.model.counts() || w.uid == 0 {
@@ -129,7 +128,7 @@ func (w *world) scaled() []move {
 	return moves
 }
 
-// resize is what the actions on numbers of pods do.
+// resize carries out the actions on numbers of pods.
 func (w *world) resize(a rollout.Action) {
 	switch a := a.(type) {
 	case rollout.ShrinkCanary:
@@ -145,18 +144,18 @@ func (w *world) resize(a rollout.Action) {
 	}
 }
 
-// mayMiss reports whether a workload that rolls may take a pod of a version, for a new one that is not ready.
+// mayMiss reports whether a rolling workload may lose a pod of a version for a new pod that is not ready.
 func (w *world) mayMiss(v int8) bool {
 	return w.template != w.model.broken || w.raw[v] > 0 || int32(w.allReady()) > int32(w.told)-w.model.missing()
 }
 
-// waits reports whether the workload waits for pods that are never ready, of its own version or of the stable one.
+// waits reports whether the workload waits for pods that never become ready, of its own version or of the stable version.
 func (w *world) waits() bool {
 	broken := w.model.broken
 	return w.raw[broken] > 0 && (w.template == broken || machine(&w.status).StableRevision == hash(broken))
 }
 
-// bearing is how many pods of the canary are ready.
+// bearing returns the number of ready canary pods.
 func (w *world) bearing() int32 {
 	if w.canary.deleting {
 		return 0
@@ -164,7 +163,7 @@ func (w *world) bearing() int32 {
 	return int32(w.canary.ready)
 }
 
-// capacity judges every state: enough pods are ready of both versions, and of the stable one for its traffic.
+// capacity checks every state: enough pods of both versions are ready, and enough stable pods for their traffic.
 func (c *checks) capacity(w *world) {
 	if !w.model.spec.ConstantCapacity || w.uid == 0 || w.state() == rollout.StateIdle || w.state() == rollout.StateDisabled {
 		return
@@ -182,8 +181,7 @@ func (c *checks) capacity(w *world) {
 	c.that(rollout.Percent(100*ready) >= (100-least)*rollout.Percent(full), "CapacityKept", "%d stable pods bear %s of the traffic", ready, 100-least)
 }
 
-// scaled checks the replicas that an action assigns to a workload against the observed state: the workload gets back at most the pods that the
-// canary leaves room for.
+// scaled checks the replicas of a workload against the observed state: the workload gets back no more pods than the canary leaves room for.
 func (c *checks) scaled(seen rollout.Seen, d rollout.Decision, a rollout.ScaleWorkload) {
 	w, canary := seen.Workload, seen.Canary
 	c.that(a.Replicas >= 1 && a.Replicas <= w.DesiredReplicas, "PodsStayConstant", "%s of %d", a, w.DesiredReplicas)
@@ -199,7 +197,7 @@ func (c *checks) scaled(seen rollout.Seen, d rollout.Decision, a rollout.ScaleWo
 	for _, route := range seen.Routes {
 		for _, r := range route.Steps {
 			if r.Applied && !r.Accepted {
-				return // a gateway that is slow keeps no pods away
+				return // a slow gateway does not prevent more pods
 			}
 		}
 		serves = serves || route.Weight > 0
@@ -209,7 +207,7 @@ func (c *checks) scaled(seen rollout.Seen, d rollout.Decision, a rollout.ScaleWo
 	}
 }
 
-// handBack judges a route that takes traffic from the canary: it gives it nothing.
+// handBack checks a route that takes traffic from the canary: it gives the canary nothing.
 func (c *checks) handBack(w *world, a rollout.ApplyRoute) {
 	for i, route := range w.see().Routes {
 		if w.routeIndex(a.Object) == i {

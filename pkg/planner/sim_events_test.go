@@ -8,8 +8,8 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// judged is what comes of an event about the release that the status tells of. Its judge may have seen the workload a moment ago:
-// what has become of it since must not matter.
+// judged evaluates an event about the release in the status. The evaluation may use a slightly old observation of the workload; later changes must
+// not matter.
 func (w *world) judged(change func(*ApprovalRequest)) ApprovalResult {
 	seen := w.see()
 	m := machine(&w.status)
@@ -25,7 +25,7 @@ func (w *world) judged(change func(*ApprovalRequest)) ApprovalResult {
 	return EvaluateApproval(seen, p, w.time())
 }
 
-// send is what an executor makes of an event: it writes the decision, if there is one to write.
+// send carries out the executor's part after an event: it writes the decision, if there is one to write.
 func (w *world) send(d api.Decision) {
 	j := w.judged(func(p *ApprovalRequest) { p.Decision = d })
 	if j.Status == nil {
@@ -39,7 +39,7 @@ func (w *world) send(d api.Decision) {
 	w.touched(onRollout)
 }
 
-// decided is the decision about the pause under way, "" for none.
+// decided returns the decision about the current pause, "" without one.
 func (w *world) decided() api.Decision { return decisionOf(&w.status) }
 
 func decisionOf(s *api.RolloutStatus) api.Decision {
@@ -67,7 +67,7 @@ func (w *world) senders() []move {
 	return moves
 }
 
-// accepted judges a decision that is about to be written.
+// accepted checks a decision before its write.
 func (c *checks) accepted(w *world, j ApprovalResult) {
 	before, after := machine(&w.status), machine(j.Status)
 	c.that(w.state() == rollout.StatePaused && w.decided() == "", "ApprovalCountsForOnePause", "a decision was accepted in %s, where one had been %q", w.state(), w.decided())
@@ -76,7 +76,7 @@ func (c *checks) accepted(w *world, j ApprovalResult) {
 	c.that(fmt.Sprint(before) == fmt.Sprint(after), "ApprovalCountsForOnePause", "accepting it has moved the machine")
 }
 
-// events judges what comes of events that must never count, wherever the release is: replays, too early ones, wrong ones.
+// events checks events that must never count in any state of the release: replays, early events, wrong events.
 func (c *checks) events(w *world) {
 	m := machine(&w.status)
 	for name, change := range map[string]func(*ApprovalRequest){
@@ -110,7 +110,7 @@ func (c *checks) events(w *world) {
 	}
 }
 
-// followed checks how a pause ends: by an approval of this very pause, or without a decision when its time is over.
+// followed checks the end of a pause: an approval of this pause ended it, or its time is over.
 func (c *checks) followed(before api.SluiceStatus, d rollout.Decision) {
 	after := machine(&d.Status)
 	made := int(after.TransitionSeq - before.TransitionSeq)

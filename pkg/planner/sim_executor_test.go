@@ -7,7 +7,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// object is what a write is conditional on.
+// object is the object whose version a write depends on.
 type object uint16
 
 const (
@@ -22,18 +22,18 @@ const (
 	onCanaryService1
 )
 
-// run is one run of a shell under way: what it still has to write, and which objects have moved since it looked.
+// run is the current run of an executor: its remaining writes, and the objects that have changed since its observation.
 type run struct {
 	writes []write
 	moved  object
 	plan   Run
-	acts   *rollout.Decision // its actions are being taken, its status is carried along afterwards
-	view   *world            // the observed state, with the own writes in it
+	acts   *rollout.Decision // the executor is taking its actions, and carries its status afterwards
+	view   *world            // the executor's observation, with its own writes in it
 }
 
 func (r *run) active() bool { return len(r.writes) > 0 }
 
-// write is one action, or the commit when action is nil.
+// write is one action, or the commit if action is nil.
 type write struct {
 	action rollout.Action
 	status *api.RolloutStatus
@@ -45,7 +45,7 @@ func (w *world) touched(o object) {
 	}
 }
 
-// plan looks, decides, and makes the writes that follow. It reports whether there are any.
+// plan observes, decides, and prepares the writes. It reports whether there are any.
 func (w *world) plan() bool {
 	view := *w
 	view.run = run{}
@@ -53,7 +53,7 @@ func (w *world) plan() bool {
 	return w.decide(&view)
 }
 
-// decide makes the writes that follow from a view of the world.
+// decide prepares the writes for an observed world.
 func (w *world) decide(view *world) bool {
 	seen := view.see()
 	d := w.run.plan.Plan(seen, w.time())
@@ -77,7 +77,7 @@ func (w *world) decide(view *world) bool {
 	return len(writes) > 0
 }
 
-// advance takes the next write of the run under way. A conflict ends the run.
+// advance makes the next write of the current run. A conflict ends the run.
 func (w *world) advance() {
 	next := w.run.writes[0]
 	on := w.subject(next.action)
@@ -105,7 +105,7 @@ func (w *world) advance() {
 		return
 	}
 	if acts := w.run.acts; acts != nil && next.action != nil {
-		// The run carries the status after its actions into its next decision, which knows what this one saw.
+		// The run carries the status into its next decision, which is based on the observation of this one.
 		w.run.plan.CarryStatus(*acts)
 		if w.run.moved == 0 {
 			view = *w
@@ -120,7 +120,7 @@ func (w *world) advance() {
 func (w *world) commit(status *api.RolloutStatus) {
 	if w.status.Sluice == nil || status.Sluice.Epoch != w.status.Sluice.Epoch {
 		w.allowed, w.forced, w.failed = 1, max(0, w.forced-1), 0
-		w.trusted[versionOf(status.Sluice.StableRevision)] = true // judged when it was decided
+		w.trusted[versionOf(status.Sluice.StableRevision)] = true // checked at the time of the decision
 	}
 	if before := machine(&w.status); rollout.State(status.Sluice.State).InStep() && (!rollout.State(before.State).InStep() || status.Sluice.Epoch != before.Epoch) {
 		w.found = w.running() - w.pods[versionOf(status.Sluice.StableRevision)] // even if the template has changed since the decision
@@ -136,13 +136,13 @@ func (w *world) commit(status *api.RolloutStatus) {
 	} else if seq := machine(&w.status).TransitionSeq; slices.ContainsFunc(status.Sluice.Transitions, func(t api.Transition) bool {
 		return t.Seq > seq && t.Reason == string(api.FinaliseRetry)
 	}) {
-		w.stoppedVersion = 0 // it is retried
+		w.stoppedVersion = 0 // the version is retried, regardless of its earlier abort
 	}
 	w.status = *status
 	w.timeIsUp()
 }
 
-// timeIsUp agrees to the next step where a pause is over by the clock, whether or not something else is waited for in it.
+// timeIsUp allows the next step if the pause is over by the clock, even if the step also waits for another event.
 func (w *world) timeIsUp() {
 	s := w.status.Sluice
 	if s == nil || w.state() != rollout.StatePaused && w.state() != rollout.StateAnalysis {
@@ -167,7 +167,7 @@ func (w *world) subject(a rollout.Action) object {
 	case rollout.DisableAutoscaler, rollout.RestoreAutoscaler:
 		return 0
 	case rollout.CreateCanary:
-		return onCanary | onWorkload // it copies the workload that was seen
+		return onCanary | onWorkload // it copies the observed workload
 	case rollout.ScaleCanary, rollout.ShrinkCanary, rollout.DeleteCanary:
 		return onCanary
 	case rollout.PinService:
@@ -233,7 +233,7 @@ func (w *world) take(a rollout.Action) {
 		w.change(versionOf(a.Hash))
 	case rollout.CreateCanary:
 		w.canary = canaryWorld{version: w.template, replicas: int8(a.Replicas), epoch: a.Epoch}
-		w.left = w.now - graceOfModels // no traffic has ever been on these pods
+		w.left = w.now - graceOfModels // these pods have never had traffic
 	case rollout.ScaleCanary:
 		w.canary.replicas = int8(a.Replicas)
 	case rollout.DeleteCanary:

@@ -7,9 +7,9 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// This file is about steps that replace all pods in place although they ask for less.
+// This file simulates steps that replace all pods in place although they ask for less.
 
-// withoutAllowFull returns the steps as they are before the owner accepts any of them.
+// withoutAllowFull returns the steps before the owner accepts any of them.
 func withoutAllowFull(steps []rollout.Step) []rollout.Step {
 	steps = slices.Clone(steps)
 	for i := range steps {
@@ -18,13 +18,13 @@ func withoutAllowFull(steps []rollout.Step) []rollout.Step {
 	return steps
 }
 
-// agree has the owner accept such steps.
+// agree lets the owner accept such steps.
 func (w *world) agree() {
 	w.agrees = true
 	w.touched(onRollout)
 }
 
-// heldFor reports whether the status tells of a hold for a reason.
+// heldFor reports whether the status shows a hold with a reason.
 func (w *world) heldFor(reason api.Reason) bool {
 	return slices.ContainsFunc(w.status.Conditions, func(c api.Condition) bool { return c.Type == api.ConditionStalled && c.Reason == reason })
 }

@@ -7,7 +7,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// partition is how many pods the workload's controller leaves as they are.
+// partition returns the number of pods that the workload's controller leaves as they are.
 func (w *world) partition() int8 {
 	if w.stopped {
 		return w.model.size()
@@ -15,7 +15,7 @@ func (w *world) partition() int8 {
 	return w.keep
 }
 
-// pulled lists what the controller of a workload that is no Deployment does: an ordered one, which waits for each pod to be ready.
+// pulled lists the moves of the controller of a workload other than a Deployment. An ordered controller waits for each pod to be ready.
 func (w *world) pulled() []move {
 	var moves []move
 	add := func(when bool, name string, do func(*world)) {
@@ -41,7 +41,7 @@ func (w *world) pulled() []move {
 	return moves
 }
 
-// comes is the version in which a pod that is missing is made.
+// comes returns the version in which the controller creates a missing pod.
 func (w *world) comes() int8 {
 	if w.model.rooms() {
 		return w.comesBack()
@@ -52,14 +52,13 @@ func (w *world) comes() int8 {
 	return w.current
 }
 
-// makeCurrent has the controller create pods of the template from now on, in each case. While no Rollout holds the workload, that is its owner's
-// will.
+// makeCurrent lets the controller create all further pods from the template. While no Rollout holds the workload, its owner wants that.
 func (w *world) makeCurrent() {
 	w.current = w.template
 	w.trusted[w.template] = w.trusted[w.template] || !w.adopted
 }
 
-// partitioned judges a partition before it is written.
+// partitioned checks a partition before its write.
 func (c *checks) partitioned(w *world, m api.SluiceStatus, a rollout.PartitionWorkload) {
 	if m.FinaliseReason == api.FinaliseRollback && rollout.State(m.State) == rollout.StateFinalising {
 		c.that(hash(w.template) == m.StableRevision, "OnlyAgreedVersionLetGo", "%s with %s in a rollback", a, version(w.template))
@@ -67,13 +66,13 @@ func (c *checks) partitioned(w *world, m api.SluiceStatus, a rollout.PartitionWo
 	}
 	c.that(version(w.template) == m.CanaryRevision, "OnlyAgreedVersionLetGo", "%s with %s in a release of %s", a, version(w.template), m.CanaryRevision)
 	if m.RollbackReplicas > 0 {
-		c.raise(w, a, m.Step, 0) // how many go is judged when they do
+		c.raise(w, a, m.Step, 0) // the number of pods that go is checked when they go
 		return
 	}
 	c.raise(w, a, m.Step, c.more(w, int32(w.model.size())-a.Partition.Value))
 }
 
-// replaced judges the deletion of pods before it is done.
+// replaced checks a deletion of pods before it happens.
 func (c *checks) replaced(w *world, m api.SluiceStatus, a rollout.ReplacePods) {
 	v := versionOf(a.Hash)
 	c.that(a.Pods > 0 && a.Pods <= int32(w.pods[v]), "OwnersBudgetKept", "%s, which has %d", a, w.pods[v])
@@ -82,7 +81,7 @@ func (c *checks) replaced(w *world, m api.SluiceStatus, a rollout.ReplacePods) {
 	}
 }
 
-// more is how many new pods there will be, 0 when there are as many already.
+// more returns the future number of new pods, or 0 if there are as many already.
 func (c *checks) more(w *world, pods int32) int32 {
 	if pods <= int32(w.pods[w.template]) {
 		return 0
@@ -90,7 +89,8 @@ func (c *checks) more(w *world, pods int32) int32 {
 	return pods
 }
 
-// lowers reports whether an action that may bring in new pods does not: a pod that is deleted comes back stable, or no more are let go than there are.
+// lowers reports whether an action that may create new pods does not. Deleted pods may come back stable, or the action may allow no more new pods
+// than exist.
 func (w *world) lowers(a rollout.Action) bool {
 	switch a := a.(type) {
 	case rollout.PartitionWorkload:

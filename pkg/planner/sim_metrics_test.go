@@ -10,7 +10,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// measuring are the runs that an analyzer would measure now, by whether they are of the whole release.
+// measuring returns the runs that an analyzer would measure now; the key is true for the run of the whole release.
 func (w *world) measuring() map[bool]*api.AnalysisRun {
 	r := &api.Rollout{Status: w.status}
 	r.Spec.Disabled = w.disabled
@@ -28,7 +28,7 @@ func (w *world) measuring() map[bool]*api.AnalysisRun {
 	return found
 }
 
-// say is what an analyzer writes.
+// say is a write of an analyzer.
 func (w *world) say(whole bool, phase api.AnalysisPhase) {
 	status := w.status.DeepCopy()
 	run := status.Analysis.Step
@@ -47,7 +47,7 @@ func (w *world) say(whole bool, phase api.AnalysisPhase) {
 	w.touched(onRollout)
 }
 
-// command is what somebody has the release do.
+// command is a user's command to the release.
 func (w *world) command(action api.CommandAction) {
 	status := w.status.DeepCopy()
 	m := machine(status)
@@ -62,14 +62,14 @@ func (w *world) command(action api.CommandAction) {
 	w.touched(onRollout)
 }
 
-// against reports whether metrics have something against going on that only a person can overrule.
+// against reports whether metrics object to the next step, so only a person can overrule them.
 func (w *world) against() bool {
 	p := planner{seen: w.see(), m: w.status.Sluice, status: w.status}
 	g, ok := p.worstGate()
 	return ok && (g.run.Phase == api.AnalysisFailed || g.run.Phase == api.AnalysisInconclusive)
 }
 
-// measures lists what metrics say when all is well.
+// measures lists the good results of metrics.
 func (w *world) measures() []move {
 	var moves []move
 	for _, whole := range []bool{false, true} {
@@ -89,7 +89,7 @@ func (w *world) measures() []move {
 	return moves
 }
 
-// misfortunes lists what metrics may do to a release.
+// misfortunes lists the bad results of metrics.
 func (w *world) misfortunes() []move {
 	var moves []move
 	for _, whole := range []bool{false, true} {
@@ -106,7 +106,7 @@ func (w *world) misfortunes() []move {
 	return moves
 }
 
-// commands lists what people may have the release do.
+// commands lists the commands that users may give.
 func (w *world) commands() []move {
 	if w.status.Command != nil || w.status.Sluice == nil || w.status.Sluice.Epoch == 0 {
 		return nil
@@ -118,7 +118,7 @@ func (w *world) commands() []move {
 	return moves
 }
 
-// metrics judges a decision against what metrics say.
+// metrics checks a decision against the results of metrics.
 func (c *checks) metrics(w *world, seen rollout.Seen, d rollout.Decision) {
 	before, after := machine(&seen.Status), machine(&d.Status)
 	p := planner{seen: seen, m: &before, status: seen.Status}
@@ -137,7 +137,7 @@ func (c *checks) metrics(w *world, seen rollout.Seen, d rollout.Decision) {
 	c.promotion(seen, before, d)
 }
 
-// promotion judges how a step with an analysis is left.
+// promotion checks the end of a step with an analysis.
 func (c *checks) promotion(seen rollout.Seen, before api.SluiceStatus, d rollout.Decision) {
 	after := machine(&d.Status)
 	of := seen.Spec.StepAnalysis(before.Step)

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// named is what the first gateway object names in the first step of a model of that kind: it must be there a while before, and stays a
-// while after.
+// named is the object that the first gateway object names in the first step of such a model. It must exist for a while before, and stays for a while
+// afterwards.
 type named struct {
 	there bool
 	since int
 }
 
-// seeNamed shows what a gateway object is to name.
+// seeNamed shows the object that a gateway object will name.
 func (w *world) seeNamed(r *rollout.Route, i int) {
 	if !w.model.names || i > 0 {
 		return
@@ -31,10 +31,10 @@ func (w *world) seeNamed(r *rollout.Route, i int) {
 	}
 }
 
-// makeNamed creates or deletes the referenced object.
+// makeNamed creates or deletes the named object.
 func (w *world) makeNamed(there bool) { w.named = named{there, w.now} }
 
-// mislaid are objects that somebody deletes.
+// mislaid lists deletions of such objects by users.
 func (w *world) mislaid() []move {
 	if !w.named.there {
 		return nil
@@ -46,7 +46,7 @@ func (w *world) appendNamed(b []byte) []byte {
 	return append(appendBools(b, w.named.there), byte(min(w.now-w.named.since, graceOfModels)))
 }
 
-// names judges the write of a gateway object to one that it names.
+// names checks a write of a gateway object that names another object.
 func (c *checks) names(w *world, a rollout.ApplyRoute) {
 	if w.model.names && w.routeIndex(a.Object) == 0 && a.Step == 1 {
 		c.that(w.named.there && w.now-w.named.since >= graceOfModels, "NothingNamedBeforeItIsKnown", "%s: what it names is there (%t) since %d s", a, w.named.there, w.now-w.named.since)

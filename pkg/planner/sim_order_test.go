@@ -8,7 +8,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// numbered are the pods of a workload that has only a version.
+// numbered returns the ordinals of a workload that runs only one version.
 func (m *model) numbered(v int8) (at [mostPods]int8) {
 	for place := range m.size() {
 		at[place] = v
@@ -16,7 +16,7 @@ func (m *model) numbered(v int8) (at [mostPods]int8) {
 	return at
 }
 
-// places are the places of the pods of a version.
+// places returns the ordinals of the pods of a version.
 func (w *world) places(v int8) []int32 {
 	var all []int32
 	for place, is := range w.at {
@@ -27,8 +27,8 @@ func (w *world) places(v int8) []int32 {
 	return all
 }
 
-// ordered lists what the controller of a workload with numbered pods does: it makes the first one that is missing, and once all are ready
-// takes the last one that is above the partition and not of the template.
+// ordered lists the moves of the controller of a workload with ordinals. It creates the first missing pod. Once all pods are ready, it deletes the
+// last pod above the partition that is not of the template.
 func (w *world) ordered() []move {
 	t := w.template
 	if place := slices.Index(w.at[:w.model.size()], 0); place >= 0 {
@@ -60,7 +60,7 @@ func (w *world) ordered() []move {
 	return nil
 }
 
-// deletePod is a pod of a version that is deleted by us: the first one, where they are numbered.
+// deletePod deletes a pod of a version for the executor: the first one, if the pods have ordinals.
 func (w *world) deletePod(v int8) {
 	if w.model.orders {
 		w.at[slices.Index(w.at[:], v)] = 0
@@ -68,14 +68,14 @@ func (w *world) deletePod(v int8) {
 	w.takePod(v)
 }
 
-// leaves is how many of so many pods of the version that is taken back a step leaves.
+// leaves returns how many of so many pods of the rejected version a step leaves.
 func (w *world) leaves(step int32, of int8) int32 {
 	m := api.SluiceStatus{Step: min(step, int32(len(w.model.spec.Steps)))}
 	p := planner{seen: rollout.Seen{Spec: w.model.spec, Workload: &rollout.Workload{}}, m: &m}
 	return int32(of) - p.podsOfStep(int32(of))
 }
 
-// reached judges a step of a rollback in batches that waits for its approval: as many pods went as it says, and those in their place are ready.
+// reached checks a step of a rollback in batches that waits for its approval: the step's pods are gone, and their replacements are ready.
 func (c *checks) reached(w *world, next *api.RolloutStatus) {
 	m := machine(next)
 	back := m.RollbackReplicas > 0 && hash(w.template) == m.StableRevision
@@ -88,7 +88,7 @@ func (c *checks) reached(w *world, next *api.RolloutStatus) {
 	c.that(ready >= int32(w.size())-w.leaves(m.Step, w.came), "RollbackInBatchKeepsToTheStep", "step %d is reached, and %d pods of the stable version are ready", m.Step, ready)
 }
 
-// returned judges a pod that goes in a rollback in batches: no more may than the step that is agreed to says.
+// returned checks a pod that goes in a rollback in batches: no more pods may go than the approved step says.
 func (c *checks) returned(w *world, v int8) {
 	m := machine(&w.status)
 	state := rollout.State(m.State)
@@ -101,7 +101,7 @@ func (c *checks) returned(w *world, v int8) {
 		c.fail("RollbackInBatchKeepsToTheStep", "a pod of v%d goes before the first step", v)
 	case state.InStep():
 		agreed := int32(w.allowed)
-		// Of an old pod that is lost after the partition was written, and comes back stable, its controller knows nothing when it takes another one.
+		// The controller does not know of an old pod that was lost after the write of the partition and came back stable, so it deletes another pod.
 		c.that(int32(left+w.lost) >= w.leaves(agreed, w.found), "RollbackInBatchKeepsToTheStep", "a pod of v%d goes, of %d only %d are left, and step %d is agreed to", v, w.found, left, agreed)
 	}
 }

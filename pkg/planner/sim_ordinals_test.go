@@ -7,34 +7,34 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// place is the additional state of a workload that replaces its own pods, compared with one that has a canary: its own controller, which counts
-// available pods, and pods that take time to get ready.
+// place is the additional state of a workload that replaces its own pods: its own controller, which counts available pods, and pods that become ready
+// later.
 type place struct {
 	raw       [4]int8 // pods of a version that are not ready yet
 	existed   [4]bool // versions that have a ReplicaSet
-	inflated  [4]bool // those whose pods never count as available
+	inflated  [4]bool // versions whose pods never count as available
 	parked    bool
 	backwards bool
 	synced    bool // the controller has seen the spec
 	strategy  rollout.Budget
-	keep      int8    // how many pods a partition leaves
+	keep      int8    // the number of pods that a partition leaves
 	current   int8    // the version in which the controller makes pods below the partition
 	empty     bool    // the workload is scaled to 0
-	made      [4]int8 // the places of ReplicaSets in the order in which they were made
-	unscaled  bool    // its autoscaler is taken off it
-	widened   bool    // its replicas are ours
-	room      int8    // how many they are on top of its owner's
+	made      [4]int8 // the positions of ReplicaSets in their order of creation
+	unscaled  bool    // its autoscaler is disabled
+	widened   bool    // the executor wrote its replicas
+	room      int8    // the replicas above its owner's number
 
-	at [mostPods]int8 // where pods are numbered, the version of each, 0 for none
-	// ghost: how many pods a rollback in batches found when it began its first step
+	at [mostPods]int8 // with ordinals, the version of each pod, 0 for no pod
+	// ghost: the number of pods that a rollback in batches found at the beginning of its first step
 	found int8
-	// ghost: how many there were at most since
+	// ghost: their maximum number since then
 	came int8
-	// ghost: pods that have failed in this epoch and that an earlier budget does not count
+	// ghost: pods that have failed in this epoch; an earlier budget does not include them
 	failed int8
-	// ghosts: new pods that stood when a partition was written last, and old ones that were lost since
+	// ghosts: new pods at the last write of a partition, and old pods lost since then
 	stood, lost int8
-	// ghost: the template was changed after the workload was scaled up from 0, and before it came back
+	// ghost: the template was changed after the workload was scaled up from 0, and before its pods came back
 	hasty bool
 }
 
@@ -44,7 +44,7 @@ func newPlace(m *model) place {
 	return place{existed: [4]bool{1: true}, made: [4]int8{1: 1}, synced: true, strategy: m.owners(), current: 1, at: m.numbered(1)}
 }
 
-// owners is the owner's own budget.
+// owners returns the owner's budget.
 func (m *model) owners() rollout.Budget {
 	return rollout.Budget{Unavailable: percentFor(m.maxUnavailable(), int32(m.size())), Surge: m.surge}
 }
@@ -96,7 +96,7 @@ func (w *world) available(v int8) int8 {
 
 func (w *world) allReady() int8 { return w.running() - w.raw[1] - w.raw[2] - w.raw[3] }
 
-// controller lists what the workload's own controller and its pods do.
+// controller lists the moves of the workload's own controller and its pods.
 func (w *world) controller() []move {
 	var moves []move
 	add := func(when bool, name string, do func(*world)) {
@@ -153,7 +153,7 @@ func (w *world) controller() []move {
 	return moves
 }
 
-// proportional is what the controller of a paused workload does: it keeps their number, and knows no versions.
+// proportional is the controller of a paused workload: it keeps the number of pods, and does not distinguish versions.
 func (w *world) proportional(surge int8) []move {
 	var moves []move
 	if done := w.saturated(); done != nil {
@@ -189,19 +189,19 @@ func (w *world) proportional(surge int8) []move {
 	return moves
 }
 
-// spread is a surge that one version has left and that the controller of the paused workload gives to another one, after users have changed
-// the template again and again. It is the documented limit of a native controller, and no less than force.
+// spread is the move of a surge from one version to another by the controller of the paused workload, after repeated changes of the template. It is
+// the documented limit of a native controller, and counts like force.
 func (w *world) spread() {
 	if w.model.acts > mostActs {
 		w.forced = max(w.forced, 1)
 	}
 }
 
-// makePod is a new pod of a version.
+// makePod creates a pod of a version.
 func (w *world) makePod(v int8) {
 	m := machine(&w.status)
 	if w.model.beside() && w.pods[v] == 0 && !w.routedToCanary() {
-		w.left = w.now - graceOfModels // no traffic has ever been on these pods
+		w.left = w.now - graceOfModels // these pods have never had traffic
 	}
 	w.pods[v]++
 	w.raw[v]++
@@ -212,12 +212,12 @@ func (w *world) makePod(v int8) {
 		w.inflated[v] = true
 	}
 	c := w.model.check
-	goes := w.parked && w.forced == 0 && w.model.lever != rollout.MechanismOnDelete // its deleted pods come back in the new version
+	goes := w.parked && w.forced == 0 && w.model.lever != rollout.MechanismOnDelete // with that mechanism, deleted pods come back new for every client
 	if goes && !w.trusted[v] && version(v) == m.CanaryRevision && rollout.State(m.State).InStep() {
 		agreed := min(int32(w.allowed), int32(len(w.model.spec.Steps)))
-		most := max(w.model.replicas(w.model.spec, agreed), w.model.replicas(w.model.plan(w.model.other != nil), agreed)) // pods stay when a step is lowered
+		most := max(w.model.replicas(w.model.spec, agreed), w.model.replicas(w.model.plan(w.model.other != nil), agreed)) // pods stay when the owner lowers a step
 		if w.failed > 0 {
-			most = max(most, int32(w.stood)) // one that is lost comes back as what it was
+			most = max(most, int32(w.stood)) // a lost pod comes back in its version
 		}
 		c.that(int32(w.pods[v]) <= most, "ExposureNeverAboveCommittedStep", "%d new pods run, and step %d is agreed to", w.pods[v], agreed)
 	}
@@ -227,14 +227,14 @@ func (w *world) makePod(v int8) {
 	}
 }
 
-// ours reports whether the workload uses a budget that was made for its present template. A workload that a user changes and resumes uses a budget
-// for another version.
+// ours reports whether the workload has a budget for the version of its template. If a user changes and resumes the workload, it has the budget of
+// another version.
 func (w *world) ours() bool {
 	m := machine(&w.status)
 	return w.parked && w.forced == 0 && rollout.State(m.State).InStep() && version(w.template) == m.CanaryRevision
 }
 
-// takePod takes a pod of a version away, first one that is not ready.
+// takePod deletes a pod of a version, an unready pod first.
 func (w *world) takePod(v int8) {
 	w.model.check.taken(w, v)
 	w.model.check.returned(w, v)
@@ -244,17 +244,17 @@ func (w *world) takePod(v int8) {
 		return
 	}
 	ready := int32(w.allReady())
-	// To the controller pods of a version between the stable and the new one are missing, whether or not they are ready.
+	// The controller counts all pods of a version between the stable and the new version as missing, ready or not.
 	between := v != w.template && w.inflated[v]
 	w.model.check.that(!w.ours() || between || ready+int32(w.failed) >= int32(w.size())-w.model.maxUnavailable(), "OwnersBudgetKept", "%d pods are ready", ready)
 }
 
-// scale is a ReplicaSet that is scaled by us.
+// scale scales a ReplicaSet for the executor.
 func (w *world) scale(a rollout.ScaleRevision) {
 	v := versionOf(a.Hash)
 	pinned := w.pinned(versionOf(machine(&w.status).StableRevision))
 	if w.pods[v] == 0 && a.Replicas == 1 {
-		w.pods[v], w.raw[v] = 1, 1 // beyond the budget, if need be
+		w.pods[v], w.raw[v] = 1, 1 // beyond the budget if necessary
 	}
 	for int32(w.pods[v]) < a.Replicas {
 		w.makePod(v)
@@ -270,7 +270,7 @@ func (w *world) scale(a rollout.ScaleRevision) {
 	}
 }
 
-// let is what the actions on a workload that replaces its own pods do to it.
+// let carries out the actions on a workload that replaces its own pods.
 func (w *world) let(a rollout.Action) {
 	if a, ok := a.(rollout.DeleteRevision); ok {
 		w.existed[versionOf(a.Hash)], w.made[versionOf(a.Hash)] = false, 0
@@ -308,22 +308,22 @@ func (w *world) let(a rollout.Action) {
 	}
 }
 
-// free ends what a release has made of the workload.
+// free removes the changes of a release from the workload.
 func (w *world) free() {
 	w.parked, w.backwards, w.strategy, w.keep = false, false, w.model.owners(), 0
 	w.widened, w.room = false, 0
 	w.written()
 }
 
-// written has the controller of the workload look at it.
+// written lets the controller observe the workload again.
 func (w *world) written() { w.synced = !w.model.inPlace() }
 
-// advanced judges a budget before it is written.
+// advanced checks a budget before its write.
 func (c *checks) advanced(w *world, m api.SluiceStatus, a rollout.ResumeRollingUpdate) {
 	c.that(version(w.template) == m.CanaryRevision, "OnlyAgreedVersionLetGo", "%s with %s in a release of %s", a, version(w.template), m.CanaryRevision)
 	pods := podsOfBudget(a.Budget, int32(w.model.size()))
 	if rollout.State(m.State) == rollout.StateFinalising {
-		return // the version has been agreed to as a whole
+		return // the version is approved as a whole
 	}
 	if pods <= int32(w.pods[w.template]) {
 		pods = 0
@@ -332,7 +332,7 @@ func (c *checks) advanced(w *world, m api.SluiceStatus, a rollout.ResumeRollingU
 	c.raise(w, a, m.Step, pods)
 }
 
-// ready is how many new pods were seen ready, and how many of the endpoints that the step needs.
+// ready returns the numbers of new pods and of endpoints that were ready in the observed state, as far as the step needs them.
 func (m *model) ready(seen rollout.Seen, canary string) int32 {
 	if !m.inPlace() {
 		if seen.Canary == nil {

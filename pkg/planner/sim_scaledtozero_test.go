@@ -2,7 +2,7 @@ package planner
 
 import "sluice.dev/sluice/pkg/rollout"
 
-// size is how many pods the workload is told to have.
+// size returns the replicas of the workload.
 func (w *world) size() int8 {
 	if w.empty {
 		return 0
@@ -11,26 +11,26 @@ func (w *world) size() int8 {
 }
 
 func (w *world) scaleToZero() {
-	w.empty, w.room = true, 0 // the written number is its owner's wish
+	w.empty, w.room = true, 0 // the owner wants the number that is written there
 	w.written()
 	w.touched(onWorkload)
 }
 
-// scaleUp is the act of a user who waits until all components have prepared a workload without pods. A user who is faster than the executor gets the
-// newest version.
+// scaleUp is the act of a user who first waits until all other actors have finished their work on a workload without pods. A user who does not wait
+// for the executor gets the version that was created last.
 func (w *world) scaleUp() {
 	w.empty = false
 	w.written()
 	w.touched(onWorkload)
 }
 
-// calm reports whether only a person has anything to do.
+// calm reports whether only a user can make a move.
 func (w *world) calm(moves []move) bool {
 	return len(moves) == 0 || len(moves) == 1 && w.paused
 }
 
-// fromZero are the moves of the controller of a paused workload without pods: it creates all of them in one version, the template's if it has a
-// ReplicaSet, else the newest one.
+// fromZero is the controller of a paused workload without pods. It creates all pods of one version: the version of the template if its ReplicaSet
+// exists, or else the version that was created last.
 func (w *world) fromZero() []move {
 	v := w.template
 	if !w.existed[v] {
@@ -52,7 +52,7 @@ func (w *world) fromZero() []move {
 	}}}
 }
 
-// makeSet creates the ReplicaSet of a version, unless it exists.
+// makeSet creates the ReplicaSet of a version, if it does not exist.
 func (w *world) makeSet(v int8) {
 	if w.existed[v] {
 		return

@@ -9,14 +9,14 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// serviceWorld is one stable Service and its canary: the versions that they select, 0 for all and for no canary Service, and the ready
-// endpoints of the latter. astray: the selector of the stable one matches no pod, as it once did when strayed.
+// serviceWorld is one stable Service and its canary Service. It has the versions that they select, 0 for all versions and for no canary Service, and
+// the ready endpoints of the canary Service. astray: the selector of the stable Service matches no pod; strayed: it once did not.
 type serviceWorld struct {
 	pin, canary, endpoints int8
 	astray, strayed        bool
 }
 
-// entry is the index of the entry of the routing that has a Service.
+// entry returns the index of the routing entry with a Service.
 func (m *model) entry(service string) int {
 	for i, r := range m.spec.Routing {
 		if r.Service == service || r.CanaryService == service {
@@ -26,7 +26,7 @@ func (m *model) entry(service string) int {
 	panic("no such Service")
 }
 
-// routedBy is the entry of the routing that has a gateway object.
+// routedBy returns the index of the routing entry with a gateway object.
 func (m *model) routedBy(object rollout.Ref) int {
 	for i, r := range m.spec.Routing {
 		for _, o := range r.Objects {
@@ -49,7 +49,7 @@ func (w *world) seeServices(s *rollout.Seen) {
 	}
 }
 
-// selected are the pods of the workload behind a stable Service.
+// selected returns the pods of the workload behind a stable Service.
 func (w *world) selected(service serviceWorld) *rollout.Selected {
 	all := &rollout.Selected{Pods: map[string]rollout.Endpoints{}}
 	for v := int8(1); v <= 3; v++ {
@@ -63,8 +63,8 @@ func (w *world) selected(service serviceWorld) *rollout.Selected {
 	return all
 }
 
-// stableServes judges a decision while requests to a stable Service reach no pod of the stable version although some are ready: no step begins or
-// goes on, and no gateway object gives the new version more.
+// stableServes checks a decision while requests to a stable Service reach no stable pod although some are ready. No step begins or goes on, and no
+// gateway object gives the new version more.
 func (c *checks) stableServes(w *world, seen rollout.Seen, d rollout.Decision) {
 	before, after := machine(&seen.Status), machine(&d.Status)
 	step, _ := seen.Spec.Step(after.Step)
@@ -101,7 +101,7 @@ func (w *world) pinned(version int8) bool {
 	return len(w.model.spec.Routing) > 0
 }
 
-// strays are what the owner of a stable Service does to it, and undoes in the end.
+// strays lists changes of a stable Service by its owner, who reverts them in the end.
 func (w *world) strays(astray bool) (moves []move) {
 	for i := range w.model.spec.Routing {
 		if s := w.services[i]; w.model.strays && s.astray != astray && !(astray && s.strayed) {
@@ -114,7 +114,7 @@ func (w *world) strays(astray bool) (moves []move) {
 	return moves
 }
 
-// unserved reports whether nothing of a release is left on Services.
+// unserved reports whether a release has left all Services.
 func (w *world) unserved() bool {
 	for _, s := range w.services {
 		if s.pin != 0 || s.canary != 0 {
@@ -124,7 +124,7 @@ func (w *world) unserved() bool {
 	return true
 }
 
-// reachable is the number of ready pods that a canary Service selects.
+// reachable returns the number of ready pods that a canary Service selects.
 func (w *world) reachable(i int) int8 {
 	selected := w.services[i].canary
 	if w.model.inPlace() {
@@ -139,7 +139,7 @@ func (w *world) reachable(i int) int8 {
 	return 0
 }
 
-// serve is what the actions on Services do.
+// serve carries out the actions on Services.
 func (w *world) serve(a rollout.Action) {
 	switch a := a.(type) {
 	case rollout.PinService:
@@ -148,7 +148,7 @@ func (w *world) serve(a rollout.Action) {
 		w.services[w.model.entry(a.Name)].pin = 0
 	case rollout.CreateCanaryService:
 		if w.model.inPlace() && !w.routedToCanary() && w.services[0].canary == 0 && w.services[1].canary == 0 {
-			w.left = w.now - graceOfModels // no traffic has ever been on these Services
+			w.left = w.now - graceOfModels // these Services have never had traffic
 		}
 		w.services[w.model.entry(a.Name)].canary = serviceOf(a.Hash)
 	case rollout.PointCanaryService:
@@ -158,10 +158,10 @@ func (w *world) serve(a rollout.Action) {
 	}
 }
 
-// serviceOf is the version of the pods that a canary Service selects.
+// serviceOf returns the version of the pods that a canary Service selects.
 func serviceOf(hash string) int8 { return int8(hash[len(hash)-1] - '0') }
 
-// serving counts the ready pods that a Service sends requests to. In a model without Services every pod counts.
+// serving counts the ready pods that get requests from a Service. In a model without Services, every pod counts.
 func (w *world) serving(i int) int8 {
 	pin, routed := w.services[i].pin, w.routedToCanary()
 	beside := w.canary.ready
@@ -178,8 +178,8 @@ func (w *world) serving(i int) int8 {
 	return ready + beside
 }
 
-// serves checks a move of the executor, or of a controller, while a release is finalised: the move must not take the last pod that serves. letsGo
-// has checked the moves of the controller of a free workload, when the executor released the workload.
+// serves checks a move of the executor, or of a controller, while a release is finalised: the move must not delete the last serving pod. letsGo
+// checks the moves of an unmanaged workload's controller when the executor releases the workload.
 func (c *checks) serves(before, after *world) {
 	if free := !before.stopped && !before.parked; free && !strings.HasPrefix(c.doing, "write ") {
 		return
@@ -189,13 +189,13 @@ func (c *checks) serves(before, after *world) {
 	}
 	for i := range max(1, len(after.model.spec.Routing)) {
 		if pin := after.services[i].pin; pin != 0 && after.pods[pin] == 0 {
-			continue // a release that begins without a stable pod brings them in afterwards
+			continue // a release that begins without a stable pod creates the new pods afterwards
 		}
 		c.that(before.serving(i) == 0 || after.serving(i) > 0, "WhatServesStays", "nothing serves any more; before, %d pods did", before.serving(i))
 	}
 }
 
-// letsGo judges an action after which the workload's controller may take all older pods at once: other pods must serve by then.
+// letsGo checks an action after which the workload's controller may delete all older pods at once: other pods must serve by then.
 func (c *checks) letsGo(w *world, a rollout.Action) {
 	m := machine(&w.status)
 	if !w.model.whole && !w.model.anew || w.state() != rollout.StateFinalising || w.running() == w.pods[w.template] {

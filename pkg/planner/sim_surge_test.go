@@ -5,7 +5,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// rooms reports whether the workload has surge replicas for pods in parallel with its stable ones, as a CloneSet has.
+// rooms reports whether the workload gets surge replicas in parallel to its stable pods, as a CloneSet does.
 func (m *model) rooms() bool { return m.beside() && m.lever == rollout.MechanismPartition }
 
 func (w *world) seeRoom(seen *rollout.Workload) {
@@ -16,7 +16,7 @@ func (w *world) seeRoom(seen *rollout.Workload) {
 	seen.ReplicaSetsFrozen = w.widened && w.room == 0 && (w.stopped || w.current == w.template)
 }
 
-// kept is how many pods the controller leaves as they are, asked how many it is to run.
+// kept returns the number of pods that the controller leaves as they are. It is at most asked, the replicas with the room for new pods.
 func (w *world) kept() int8 {
 	if w.stopped {
 		return w.asked()
@@ -26,7 +26,7 @@ func (w *world) kept() int8 {
 
 func (w *world) asked() int8 { return w.size() + w.room }
 
-// comesBack is the version in which a pod of an old version that is deleted comes back; 0 while there are too many.
+// comesBack returns the version in which a deleted pod of an old version comes back; 0 while there are too many pods.
 func (w *world) comesBack() int8 {
 	switch old := w.running() - w.pods[w.template]; {
 	case w.running() > w.asked():
@@ -37,7 +37,7 @@ func (w *world) comesBack() int8 {
 	return w.current
 }
 
-// comesInRoom is the version in which a pod that is missing is made: below the partition the current one.
+// comesInRoom returns the version in which the controller creates a missing pod: below the partition, the current version.
 func (w *world) comesInRoom() int8 {
 	if w.running()-w.pods[w.template] < w.kept() {
 		return w.current
@@ -45,8 +45,8 @@ func (w *world) comesInRoom() int8 {
 	return w.template
 }
 
-// roomy lists what the controller of a CloneSet does. It makes and takes pods before it replaces any, prefers to take those above its
-// partition, and takes none that is ready while none is available.
+// roomy lists the moves of the controller of a CloneSet. It creates and deletes pods before it replaces any, and prefers to delete pods above its
+// partition. While no pod is available, it deletes no ready pod.
 func (w *world) roomy() []move {
 	var moves []move
 	add := func(when bool, name string, do func(*world)) {
@@ -74,13 +74,13 @@ func (w *world) roomy() []move {
 	}
 	add(w.pods[t] == told && w.running() == told && w.current != t, "the version is the current one", func(w *world) {
 		if w.makeCurrent(); w.empty {
-			w.forced = max(w.forced, 2) // it is documented: a release of a workload without pods has nothing to go back to, whichever is under way
+			w.forced = max(w.forced, 2) // a documented limit: a release of a workload without pods has no version for a rollback
 		}
 	})
 	return moves
 }
 
-// letRoom is what the actions on a widened workload do to it; it reports whether the action is one of them.
+// letRoom carries out the actions on a surged workload; it reports whether the action is one of them.
 func (w *world) letRoom(a rollout.Action) bool {
 	switch a := a.(type) {
 	case rollout.TakeOverWorkload:

@@ -8,35 +8,35 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// world is a small cluster with one Rollout, its workload of two or three pods, up to two Services with their canaries and up to two gateway
-// objects. It is a value: a copy is a snapshot. Versions of the template are 1 to 3; 0 means no version.
+// world is a small cluster with one Rollout, its workload of two or three pods, up to two Services with their canary Services, and up to two gateway
+// objects. It is a value: a copy is a snapshot. Versions of the template are 1 to 3; 0 is no version.
 type world struct {
 	model *model
 
 	gone, deleting, finalizer, disabled, paused bool
 	status                                      api.RolloutStatus
 
-	uid, template          int8 // uid 0: there is no workload
+	uid, template          int8 // uid 0: the workload does not exist
 	born                   int8 // workloads so far
 	pods                   [4]int8
 	stopped, held, adopted bool
-	hidden                 bool // the API server says for a moment that there is no workload
+	hidden                 bool // the API server does not find the workload for a moment
 	canary                 canaryWorld
-	lingering              int8 // the version of pods that have outlived their canary, 0 for none
+	lingering              int8 // the version of pods that have outlived their canary, or 0
 	services               [2]serviceWorld
 	routed                 [2]int8
-	routedBy               [2]bool // the steps that a route was made of, by whether they are the revised ones
-	revised                bool    // the owner has put the model's other steps in the place of the first ones
+	routedBy               [2]bool // whether a route was made from the revised steps
+	revised                bool    // the owner has replaced the first steps with the model's other steps
 	agrees                 bool    // the owner accepts that steps replace all pods
 	accepted               [2]bool
 	now                    int
-	back                   int // ghost: how far clocks have gone back in all
+	back                   int // ghost: the total time that clocks have gone back
 	budget                 int8
-	left                   int     // ghost: when the last route to the canary was taken away
-	allowed                int8    // ghost: the step up to which the user has agreed in this epoch
-	trusted                [4]bool // ghost: versions that were agreed to as a whole
-	stoppedVersion         int8    // ghost: the version that was aborted, until the template is another one
-	forced                 int8    // ghost: above 0 where somebody has set the held workload free by force, in this epoch or just before it
+	left                   int     // ghost: the time at which the last route to the canary was removed
+	allowed                int8    // ghost: the last step that the user has approved in this epoch
+	trusted                [4]bool // ghost: versions that were approved as a whole
+	stoppedVersion         int8    // ghost: the aborted version, until the template changes
+	forced                 int8    // ghost: above 0 if a user resumed the held workload by force in this epoch or shortly before
 	place
 	capacity
 	named named
@@ -44,35 +44,35 @@ type world struct {
 }
 
 type canaryWorld struct {
-	version, replicas, ready int8 // version 0: it does not exist
+	version, replicas, ready int8 // version 0: the canary does not exist
 	epoch                    int64
 	deleting                 bool
 }
 
-// model is what stays the same in one exploration.
+// model is the constant part of one exploration.
 type model struct {
 	name    string
 	spec    rollout.Spec
-	other   []rollout.Step // as many as the spec has, to which its owner may change them and back; nil: they stay
+	other   []rollout.Step // the owner may change the steps to these, of the same number, and back; nil: the steps stay
 	routes  int
 	acts    int8
-	surge   int32 // of the owner; without any, one pod may be missing
-	loose   bool  // one may be missing in addition to a surge
+	surge   int32 // the owner's surge; without one, one pod may be missing
+	loose   bool  // one pod may be missing in addition to a surge
 	whole   bool  // all of its pods may be missing at once
-	anew    bool  // its controller takes all pods before it makes others, as the strategy Recreate has it
+	anew    bool  // its controller deletes all pods before it creates others, as with the strategy Recreate
 	lever   rollout.UpdateMechanism
-	scales  bool // to 0 and back
+	scales  bool // users scale it to 0 and back
 	fails   bool // its pods fail
 	blinks  bool // the workload is not found for a moment
 	refuses bool // its owner accepts only late that a step replaces all pods although it asks for less
 	strays  bool // the selector of a stable Service matches no pod for a while
-	orders  bool // its pods are numbered, and replaced from the last one down to the partition
-	most    int8 // pods of the workload, as many as mostPods; 0 for two
-	exact   bool // none of them may be missing
-	names   bool // a gateway object references created objects
-	broken  int8 // no pod of this version gets ready in the workload, in place only the first does; 0 for no version
+	orders  bool // its pods have ordinals, and the controller replaces them from the last one down to the partition
+	most    int8 // the number of the workload's pods, up to mostPods; 0 for two
+	exact   bool // no pod may be missing
+	names   bool // a gateway object names a created object
+	broken  int8 // the version whose pods never become ready in the workload, in place all but the first; 0 for none
 	check   *checks
-	digest  *decisionDigest // of all decisions, nil unless it is asked for
+	digest  *decisionDigest // the digest of all decisions, nil unless a flag asks for it
 }
 
 const (
@@ -103,7 +103,7 @@ func hash(v int8) string {
 	return fmt.Sprintf("h%d", v)
 }
 
-// newHash tells pods of a new version apart.
+// newHash returns the hash that distinguishes pods of a new version.
 func (m *model) newHash(v int8) string {
 	if m.inPlace() {
 		return hash(v)
@@ -118,7 +118,7 @@ func versionOf(hash string) int8 {
 	return int8(hash[1] - '0')
 }
 
-// see is what a shell observes.
+// see returns the state that an executor observes.
 func (w *world) see() rollout.Seen {
 	s := rollout.Seen{
 		Namespace: "shop", Name: "demo", UID: "u", Deleting: w.deleting, Finalizer: w.finalizer,
@@ -177,10 +177,10 @@ func (w *world) seeRoute(i int) rollout.Route {
 	return r
 }
 
-// routedTo reports whether a gateway object sends traffic to the canary.
+// routedToCanary reports whether a gateway object sends traffic to the canary.
 func (w *world) routedToCanary() bool { return w.routed[0] != 0 || w.routed[1] != 0 }
 
-// environment lists what may happen by itself, each a move of its own.
+// environment lists events that may happen by themselves, each as a move of its own.
 func (w *world) environment() []move {
 	var moves []move
 	add := func(when bool, name string, do func(*world)) {
@@ -227,7 +227,7 @@ func (w *world) environment() []move {
 	return moves
 }
 
-// move is one thing that may happen.
+// move is one possible event.
 type move struct {
 	name string
 	do   func(*world)

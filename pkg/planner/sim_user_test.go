@@ -7,7 +7,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// edit changes the status as a user with kubectl does.
+// edit changes the status as a user does with kubectl.
 func (w *world) edit(change func(*api.CommonStatus)) {
 	status := w.status.DeepCopy()
 	change(status.Common())
@@ -29,13 +29,13 @@ func (w *world) step() int8 {
 	return int8(w.status.Sluice.Step)
 }
 
-// unsettled reports whether the Rollout is so new to its workload that it can only guess which revision is the stable one.
+// unsettled reports whether the Rollout has not recorded the stable revision of its workload yet, so it can only guess.
 func (w *world) unsettled() bool {
 	m := machine(&w.status)
 	return m.StableRevision == "" || string(m.WorkloadUID) != fmt.Sprint(w.uid)
 }
 
-// approve is what an approval does, polite or blind. The ghost says what it may lead to: one more step, if the step is paused.
+// approve is an approval of a user, polite or blind. The ghost records the allowed step: one more step, if the step is paused.
 func (w *world) approve() {
 	if w.state() == rollout.StatePaused && w.status.Common().CurrentStepState == api.StepPaused {
 		w.allow(w.step() + 1)
@@ -54,12 +54,12 @@ func (w *world) change(template int8) {
 	case w.adopted && !w.empty:
 		w.hold()
 	case w.empty && !w.held:
-		w.trusted[template] = true // there is nothing that it could be released from
+		w.trusted[template] = true // the workload has no other version from which a release could start
 	}
 	w.touched(onWorkload)
 }
 
-// hold is what the admission policies, and an executor without them, do to hold the workload.
+// hold carries out the hold of the admission policies, or of an executor without them.
 func (w *world) hold() {
 	w.adopted, w.held, w.stopped = true, true, true
 	w.parked = w.parked || w.model.lever != rollout.MechanismRollingUpdate
@@ -70,7 +70,7 @@ func (w *world) remove() {
 	w.place, w.capacity = newPlace(w.model), newCapacity(w.model)
 	w.existed, w.made, w.stoppedVersion = [4]bool{}, [4]int8{}, 0
 	if w.canary.version != 0 {
-		w.canary.deleting = true // the garbage collector follows the owner
+		w.canary.deleting = true // the garbage collector deletes it after its owner
 	}
 	w.touched(onWorkload)
 	w.touched(onCanary)
@@ -78,7 +78,7 @@ func (w *world) remove() {
 
 const deletion = "the Rollout is deleted"
 
-// users lists the acts of users, while their budget lasts. An act on a Service costs none, and happens once.
+// users lists the acts of users while their budget lasts. A change of a Service does not use the budget, and happens once.
 func (w *world) users() []move {
 	if w.gone {
 		return nil
@@ -106,7 +106,7 @@ func (w *world) users() []move {
 		}
 		w.existed, w.made, w.current, w.at = [4]bool{2: true}, [4]int8{2: 1}, 2, w.model.numbered(2)
 		if !w.routedToCanary() && w.unserved() && w.canary.version == 0 {
-			w.left = w.now - graceOfModels // no traffic has ever been on additional pods of this workload
+			w.left = w.now - graceOfModels // these pods have never had traffic
 		}
 		w.touched(onWorkload)
 	})
@@ -144,7 +144,7 @@ func (w *world) users() []move {
 	return moves
 }
 
-// jumps are the steps that users jump to, one of them beyond the last.
+// jumps returns the steps that users jump to, one of them beyond the last step.
 func (m *model) jumps() []int32 {
 	jumps := []int32{1, 2, 9}
 	if len(m.spec.Steps) > 2 {
@@ -153,12 +153,12 @@ func (m *model) jumps() []int32 {
 	return jumps
 }
 
-// measures reports whether anything is measured in the model.
+// measures reports whether the model has an analysis.
 func (m *model) measures() bool {
 	return m.spec.ReleaseAnalysis != nil || m.spec.StepAnalysis(1) != nil || m.spec.StepAnalysis(2) != nil
 }
 
-// plan is what the owner asks for, with the first steps or the other ones.
+// plan returns the owner's spec, with the first steps or with the other steps.
 func (m *model) plan(revised bool) rollout.Spec {
 	spec := m.spec
 	if revised {
@@ -168,7 +168,7 @@ func (m *model) plan(revised bool) rollout.Spec {
 	return spec
 }
 
-// agreed is the plan that is committed.
+// agreed returns the committed plan.
 func (w *world) agreed() rollout.Spec {
 	if other := w.model.plan(true); w.model.other != nil && machine(&w.status).PlanHash == other.Hash {
 		return other
@@ -176,7 +176,7 @@ func (w *world) agreed() rollout.Spec {
 	return w.model.spec
 }
 
-// replicas of a step, in pods.
+// replicas returns the number of pods of a step.
 func (m *model) replicas(spec rollout.Spec, step int32) int32 {
 	if int(step) > len(spec.Steps) {
 		return int32(m.size()) // all traffic, on all the new pods
@@ -185,7 +185,7 @@ func (m *model) replicas(spec rollout.Spec, step int32) int32 {
 	return p.desiredNewPods()
 }
 
-// needed is how many pods of a step must be ready.
+// needed returns the number of pods of a step that must be ready.
 func (m *model) needed(spec rollout.Spec, step int32) int32 {
 	pods := m.replicas(spec, step)
 	return max(pods-spec.FailureThreshold.Of(pods), min(pods, 1))

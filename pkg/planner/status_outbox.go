@@ -8,10 +8,10 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// maxRemarks is how many remarks come on top of a walk: the one about a hold, when the walk is over.
+// maxRemarks is the number of remarks in addition to the transitions of one call: the remark about a hold at its end.
 const maxRemarks = 1
 
-// addRemark tells of something that is no change of state. It takes a number like one, so that its event has an id of its own.
+// addRemark reports an event that is not a change of state. It takes a number like a transition, so its event has an id of its own.
 func (p *planner) addRemark(from, to rollout.State, reason, message string) {
 	m := p.m
 	m.TransitionSeq++
@@ -22,14 +22,14 @@ func (p *planner) addRemark(from, to rollout.State, reason, message string) {
 	p.trimOutbox()
 }
 
-// trimOutbox forgets the oldest transitions. They were published before anything was committed over them.
+// trimOutbox drops the oldest transitions. The executor published them before it committed later ones.
 func (p *planner) trimOutbox() {
 	if extra := len(p.m.Transitions) - api.MaxTransitions; extra > 0 {
 		p.m.Transitions = p.m.Transitions[extra:]
 	}
 }
 
-// remarkHold tells that a hold began, became another one, or ended.
+// remarkHold reports that a hold began, changed or ended.
 func (p *planner) remarkHold(before *api.Condition, held *rollout.Problem) {
 	switch {
 	case held != nil && (before == nil || before.Reason != held.Reason || before.Message != held.Message):
@@ -39,13 +39,13 @@ func (p *planner) remarkHold(before *api.Condition, held *rollout.Problem) {
 	}
 }
 
-// newestTransition is the last change, nil where the outbox has none.
+// newestTransition returns the last change of state, or nil if the outbox has none.
 func (p *planner) newestTransition() (last *api.Transition) {
 	p.stateTransitions()(func(t *api.Transition) bool { last = t; return false })
 	return last
 }
 
-// stateTransitions are the transitions of the outbox without the remarks, newest first.
+// stateTransitions iterates over the transitions in the outbox without the remarks, newest first.
 func (p *planner) stateTransitions() iter.Seq[*api.Transition] {
 	return func(yield func(*api.Transition) bool) {
 		for i := len(p.m.Transitions) - 1; i >= 0; i-- {

@@ -10,7 +10,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// told are the transitions that a decision adds, without numbers and times.
+// told returns the transitions that a decision adds, without numbers and times.
 func told(g *given, d rollout.Decision) (list []api.Transition) {
 	for _, t := range d.Status.Sluice.Transitions {
 		if t.Seq > g.Status.Sluice.TransitionSeq {
@@ -74,7 +74,7 @@ func TestRestoredTrafficIsToldOnce(t *testing.T) {
 	}
 }
 
-// The end of a release is read from its transitions, and no remark may hide it.
+// The status at the end of a release depends on its transitions, and no remark may hide them.
 func TestAHoldDuringTheEndHidesNothing(t *testing.T) {
 	g := aRelease().AtStep(2).Paused().Planned()
 	g.Workload.Revision = "v1"

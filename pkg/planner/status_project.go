@@ -11,8 +11,8 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// projectStatus writes what users and other programs read: phase, conditions, messages and canaryStatus, all derived from the
-// machine's state. Times move only when what they date has changed, so that a status at rest is never written again.
+// projectStatus writes the fields that users and other programs read: phase, conditions, messages and canaryStatus. All derive from the machine's
+// state. A time changes only together with its field, so the executor never writes an unchanged status again.
 func (p *planner) projectStatus() {
 	if p.doing != "" && p.stableUnready() {
 		p.doing += "; no pod of the stable version is ready"
@@ -34,7 +34,7 @@ func (p *planner) projectStatus() {
 func (p *planner) rolloutPhase() api.Phase {
 	switch p.currentState() {
 	case rollout.StateIdle:
-		// Healthy promises that the next change will be held, which it is only once the workload is adopted.
+		// Healthy promises a hold of the next change, which needs an adopted workload.
 		if w := p.seen.Workload; w == nil || !w.Adopted || !p.seen.Finalizer {
 			return api.PhaseInitial
 		}
@@ -54,7 +54,7 @@ func (p *planner) rolloutPhase() api.Phase {
 	return api.PhaseProgressing
 }
 
-// stepState is the state of the step as canaryStatus shows it.
+// stepState returns the state of the step in canaryStatus.
 func (p *planner) stepState() api.StepState {
 	switch state := p.currentState(); {
 	case state.InStep():
@@ -67,8 +67,8 @@ func (p *planner) stepState() api.StepState {
 	return api.StepCompleted
 }
 
-// interruptedStep is the state in which the step was when the release was turned aside. An approved step shows as paused: its
-// approval will not be followed.
+// interruptedStep returns the state of the step when the release was interrupted. An approved step shows as paused, because the executor will not
+// follow its approval.
 func (p *planner) interruptedStep() api.StepState {
 	for t := range p.stateTransitions() {
 		switch from := rollout.State(t.From); {
@@ -84,7 +84,7 @@ func (p *planner) interruptedStep() api.StepState {
 	return api.StepBeforeUpgrade
 }
 
-// interruptionMessage says why the release was turned aside.
+// interruptionMessage explains why the release was interrupted.
 func (p *planner) interruptionMessage() string {
 	if t := p.newestTransition(); t != nil && rollout.State(t.To) == rollout.StateFinalising && t.Message != "" {
 		return t.Message
@@ -114,7 +114,7 @@ func (p *planner) projectStep() {
 	p.status.CurrentStepIndex, p.status.CurrentStepState = c.CurrentStepIndex, c.CurrentStepState
 }
 
-// projectRevisions shows what the release is about.
+// projectRevisions shows the revisions of the release.
 func (p *planner) projectRevisions() {
 	m, c := p.m, p.c
 	c.StableRevision, c.RolloutHash, c.ObservedRolloutID = m.StableRevision, m.PlanHash, m.RolloutID
@@ -124,11 +124,11 @@ func (p *planner) projectRevisions() {
 	}
 }
 
-// podTemplateHash tells the new pods apart: the pods of the canary while it exists, else the pods of the workload itself.
+// podTemplateHash returns the hash that distinguishes the new pods: the hash of the canary's pods, or else of the workload's own new pods.
 func (p *planner) podTemplateHash() string {
 	switch {
 	case p.currentState() == rollout.StateDisabled:
-		return "" // the workload goes its own ways
+		return "" // the workload is unmanaged
 	case !p.canaryLost():
 		return p.seen.Canary.Hash
 	}
@@ -177,8 +177,8 @@ func (p *planner) projectConditions() {
 	}
 }
 
-// projectReplicasAboveStep shows pods of the new version that no step has asked for. Controllers bring in new pods of their own when a workload
-// is scaled, in proportion to the versions or all of the new one, and some where a pod is lost.
+// projectReplicasAboveStep shows pods of the new version that no step has asked for. Controllers create some when a user scales a workload, in
+// proportion to the versions or all in the new version. They may also replace a lost pod with a new pod.
 func (p *planner) projectReplicasAboveStep() {
 	if p.inPlace() && !p.isBlueGreen() && p.currentState().InStep() && p.seen.Workload != nil && !p.newVersion() {
 		if have, want := p.templateRevision().Replicas, p.desiredNewPods(); have > want {
@@ -191,7 +191,7 @@ func (p *planner) projectReplicasAboveStep() {
 	p.dropCondition(api.ConditionReplicasAboveStep)
 }
 
-// projectWarning shows a problem that does not hold a release, for as long as it matters to the release.
+// projectWarning shows a problem that does not stall a release, as long as it matters to the release.
 func (p *planner) projectWarning(kind api.ConditionType, problem *rollout.Problem, matters bool) {
 	if problem == nil || !matters || !p.currentState().Releasing() {
 		p.dropCondition(kind)
@@ -202,7 +202,7 @@ func (p *planner) projectWarning(kind api.ConditionType, problem *rollout.Proble
 	}
 }
 
-// warningProblem is a problem to show during a release that it does not stop.
+// warningProblem returns a problem that is shown during a release and does not stop it.
 func (p *planner) warningProblem() *rollout.Problem {
 	for i := range p.seen.Problems {
 		if problem := &p.seen.Problems[i]; problem.Warning && p.currentState().Releasing() {
@@ -252,7 +252,8 @@ func (p *planner) progressingReason() (api.Reason, string) {
 	return api.ReasonInRolling, "Rollout is in Progressing"
 }
 
-// statusMessage is the one sentence for kubectl get: what holds the release, else what it waits for, else how it ended.
+// statusMessage returns the one sentence for kubectl get. It describes the problem that stalls the release, or else the awaited event, or else the
+// end of the release.
 func (p *planner) statusMessage() string {
 	if p.held != nil {
 		return p.held.Message
@@ -288,7 +289,7 @@ func (p *planner) findCondition(kind api.ConditionType) *api.Condition {
 	return nil
 }
 
-// setCondition reports whether anything but the times changed.
+// setCondition reports whether more than the times changed.
 func (p *planner) setCondition(kind api.ConditionType, status corev1.ConditionStatus, reason api.Reason, message string) bool {
 	now := metav1.NewTime(p.now.Truncate(time.Second))
 	c := p.findCondition(kind)

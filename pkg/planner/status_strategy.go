@@ -5,8 +5,8 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// strategyStatus is where the status shows the release: in canaryStatus, or in blueGreenStatus. The other one goes, and what it showed is taken
-// over: a Rollout at rest may change its style. One that cannot be read shows itself where it did before.
+// strategyStatus returns the part of the status for the release: canaryStatus or blueGreenStatus. It moves the values of the other part there,
+// because a user may change the style of an idle Rollout. For an unreadable Rollout, it keeps the existing part.
 func strategyStatus(s *api.RolloutStatus, style rollout.Style) *api.CommonStatus {
 	blueGreen := style == rollout.StyleBlueGreen || style == "" && s.BlueGreenStatus != nil
 	switch {
@@ -29,7 +29,7 @@ func strategyStatus(s *api.RolloutStatus, style rollout.Style) *api.CommonStatus
 	return s.Common()
 }
 
-// strategyStatusNames is the name of that part of a status, and of the field in it that [rollout.StatusRevision] is.
+// strategyStatusNames returns the name of that part of a status, and the name of the field that [rollout.StatusRevision] returns.
 func strategyStatusNames(s *api.RolloutStatus) (part, revision string) {
 	if s.BlueGreenStatus != nil {
 		return "blueGreenStatus", "updatedRevision"
@@ -37,7 +37,7 @@ func strategyStatusNames(s *api.RolloutStatus) (part, revision string) {
 	return "canaryStatus", "canaryRevision"
 }
 
-// projectPods shows how far the new version has come.
+// projectPods shows the pods of the new version.
 func (p *planner) projectPods() {
 	if b := p.status.BlueGreenStatus; b != nil {
 		b.UpdatedReplicas, b.UpdatedReadyReplicas = p.newPods()

@@ -10,18 +10,18 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// progressInterval is the least time between two writes of the status that only tell how far something has come.
+// progressInterval is the minimum time between two writes of the status that change only progress.
 const progressInterval = 5 * time.Second
 
-// throttleStatus leaves the status as it was if only its progress has changed and it was written a moment ago. Otherwise each pod that becomes ready
-// would cost a write. The last message of a wait stays, and is written at once.
+// throttleStatus keeps the earlier status if only progress has changed and the last write was a moment ago. Otherwise pods that become ready one by
+// one would cost one write each. The executor writes the status at once when the release waits for nothing any more.
 func (p *planner) throttleStatus() {
 	if reflect.DeepEqual(p.seen.Status, p.status) || !differsInProgressOnly(p.seen.Status, p.status) {
 		return
 	}
 	since := writtenAt(p.seen.Status)
 	if grace := p.m.GraceUntil; grace != nil && grace.After(since) && p.now.After(grace.Time) {
-		since = grace.Time // the next wait began only then
+		since = grace.Time // the present changes came only after the grace period
 	}
 	arrived := !p.waiting && len(p.actions) == 0
 	if due := since.Add(progressInterval); !arrived && p.now.Before(due) {
@@ -32,13 +32,13 @@ func (p *planner) throttleStatus() {
 	p.c.LastUpdateTime = &second
 }
 
-// OnlyProgress reports whether two statuses differ at most in how far something has come.
+// OnlyProgress reports whether two statuses differ at most in progress.
 func OnlyProgress(a, b api.RolloutStatus) bool {
 	return reflect.DeepEqual(withoutProgress(a), withoutProgress(b))
 }
 
-// withoutProgress is a status without the fields that only people read: the numbers of pods, the wait, and the current part of finalising. A problem
-// that stops a release is not progress.
+// withoutProgress returns a status without the fields that only readers use and no decision depends on. These are the numbers of pods, the awaited
+// event and the current task at the end of the release. The problem that stalls a release is not progress.
 func withoutProgress(s api.RolloutStatus) api.RolloutStatus {
 	s.Message, s.Conditions = "", slices.Clone(s.Conditions)
 	s.CanaryStatus, s.BlueGreenStatus, s.Sluice = shallowCopy(s.CanaryStatus), shallowCopy(s.BlueGreenStatus), shallowCopy(s.Sluice)
@@ -72,7 +72,7 @@ func shallowCopy[T any](p *T) *T {
 	return &copied
 }
 
-// writtenAt is when the status was written last, as far as it tells.
+// writtenAt returns the time of the last write of the status, as far as its fields show it.
 func writtenAt(s api.RolloutStatus) time.Time {
 	var at time.Time
 	if s.Sluice != nil && s.Sluice.Since != nil {

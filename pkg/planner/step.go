@@ -14,14 +14,14 @@ func microTime(t time.Time) metav1.MicroTime {
 	return metav1.NewMicroTime(t.Truncate(time.Microsecond))
 }
 
-// currentStep is the step that is being carried out.
+// currentStep returns the step that is under way.
 func (p *planner) currentStep() rollout.Step {
 	step, _ := p.seen.Spec.Step(p.stepNumber())
 	return step
 }
 
-// planBeforeUpgrade prepares the Services: with a canary Service of its own, the stable one serves only stable pods before the
-// first canary pod exists. A step that routes no traffic gives routing back, as OpenKruise does.
+// planBeforeUpgrade prepares the Services. With a separate canary Service, the stable Service selects only stable pods before the first canary pod
+// exists. A step without traffic restores the routing, as in OpenKruise.
 func (p *planner) planBeforeUpgrade() {
 	if p.seen.Spec.Routing != nil && !p.currentStep().RoutesTraffic() && !(p.stableCapacityReady() && p.withoutRouting()) {
 		return
@@ -46,7 +46,7 @@ func (p *planner) planTrafficRouting() {
 	p.updateRoutedAt()
 }
 
-// planPaused keeps the step as it is, repairing what drifts, until it may end.
+// planPaused keeps the step as it is and repairs drift until the pause may end.
 func (p *planner) planPaused() {
 	decided := p.pauseDecision()
 	if decided != nil && decided.Decision == api.DecisionApprove {
@@ -81,7 +81,7 @@ func (p *planner) planPaused() {
 	}
 }
 
-// stateSince is when the state was entered; a status that lost it starts over.
+// stateSince returns the time of the last change of state; a status without it starts over.
 func (p *planner) stateSince() time.Time {
 	if p.m.Since == nil {
 		since := microTime(p.now)
@@ -90,7 +90,7 @@ func (p *planner) stateSince() time.Time {
 	return p.m.Since.Time
 }
 
-// planReady leaves the step, unless it has fallen apart since it was approved.
+// planReady leaves the step, unless its pods or routes have changed since the approval.
 func (p *planner) planReady() {
 	if !p.ensureStep() {
 		return
@@ -100,16 +100,16 @@ func (p *planner) planReady() {
 		return
 	}
 	p.goToStep(p.m.Step + 1)
-	p.commitFirst = true // the step before would take back what a step with less traffic does
+	p.commitFirst = true // to plan the step before again would revert the actions of a step with less traffic
 	p.enterState(rollout.StateBeforeUpgrade, "StepStarted", fmt.Sprintf("step %d begins", p.m.Step), "")
 }
 
-// ensureStep reports whether pods, Services and routes are as the step wants them, and repairs differences.
+// ensureStep reports whether pods, Services and routes are as the step wants them, and repairs the others.
 func (p *planner) ensureStep() bool {
 	return p.stableCapacityReady() && p.ensurePinned() && p.ensurePods() && p.ensureCanaryService() && p.ensureReached() && p.ensureRoutes() && p.ensureTrafficRouting() && p.stableScaledDown()
 }
 
-// ensurePods reports whether the new version has the pods of the step, ready.
+// ensurePods reports whether the new version has the ready pods of the step.
 func (p *planner) ensurePods() bool {
 	switch {
 	case p.m.RollbackReplicas > 0 && p.seen.Workload.DesiredReplicas > 0:
@@ -131,8 +131,8 @@ func (p *planner) ensurePods() bool {
 	return p.ensureCanary()
 }
 
-// ensureCanary reports whether the canary has the pods of the step, ready. It never scales down: a jump back moves traffic. A
-// canary that somebody took away, or that is not this release's, loses its traffic before it is made again.
+// ensureCanary reports whether the canary has the ready pods of the step. It never scales down: a jump to an earlier step moves only traffic. If the
+// canary is missing or belongs to another release, its traffic goes before the executor creates it again.
 func (p *planner) ensureCanary() bool {
 	c, want := p.seen.Canary, p.desiredNewPods()
 	name := p.seen.Spec.Workload.Name + api.SuffixCanary
@@ -167,7 +167,7 @@ func (p *planner) ensureCanary() bool {
 	return p.podsLabelled()
 }
 
-// preflightPassed finds out before the first pod whether every step can be routed.
+// preflightPassed checks before the first pod whether the executor can route every step.
 func (p *planner) preflightPassed() bool {
 	if !p.updateStrategyFits() || !p.trafficRoutingThere() {
 		return false

@@ -8,12 +8,12 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// pauseDecision is the decision about the pause under way, nil without one. Only kubectl may decide twice; the latest counts.
+// pauseDecision returns the decision about the current pause, or nil. Only a user with kubectl may decide twice; the latest decision counts.
 func (p *planner) pauseDecision() *api.Approval {
 	return rollout.LastApproval(p.status.Approvals, func(a api.Approval) bool { return a.Epoch == p.m.Epoch && a.PauseSeq == p.m.PauseSeq })
 }
 
-// recordDecision writes a decision about the pause under way into the status.
+// recordDecision writes a decision about the current pause into the status.
 func (p *planner) recordDecision(a api.Approval) api.Approval {
 	m := p.m
 	a.Step, a.Epoch, a.PauseSeq, a.Revision, a.RolloutID, a.Time = m.Step, m.Epoch, m.PauseSeq, m.CanaryRevision, m.RolloutID, microTime(p.now)
@@ -24,8 +24,8 @@ func (p *planner) recordDecision(a api.Approval) api.Approval {
 	return a
 }
 
-// approveFromStatus takes a StepReady that a user wrote into canaryStatus as a decision. A user who may write it may also overrule a rejection. If
-// the pause has been approved already, it says nothing new.
+// approveFromStatus records a StepReady that a user wrote into canaryStatus as a decision. A user with that permission may also overrule a rejection.
+// If the pause is approved already, it adds nothing.
 func (p *planner) approveFromStatus() {
 	if a := p.pauseDecision(); a == nil || a.Decision != api.DecisionApprove {
 		p.recordDecision(api.Approval{Decision: api.DecisionApprove, Actor: p.seen.Editor})
@@ -33,21 +33,21 @@ func (p *planner) approveFromStatus() {
 	p.leavePause()
 }
 
-// leavePause leaves the pause by the decision about it.
+// leavePause leaves the pause with the decision about it.
 func (p *planner) leavePause() {
 	a := p.pauseDecision()
 	p.enterState(rollout.StateReady, "Approved", decisionMessage(*a), a.Actor)
 }
 
-// holdRejected holds the release in its step. An event that interrupts the release ends this, and so does a jump, or a person with kubectl. To let a
-// rejection end the release, begin here.
+// holdRejected stalls the release in its step. An interruption, a jump, or a user with kubectl ends the hold. To let a rejection end the release,
+// change this function.
 func (p *planner) holdRejected(a api.Approval) {
 	p.holdFor(rollout.Problem{Reason: rollout.ReasonRejected, Message: fmt.Sprintf(
 		"%s. To end the release, give the workload its old template again (apply the old manifest, or kubectl set image back); to go on nevertheless: sluice approve %s -n %s",
 		decisionMessage(a), p.seen.Name, p.seen.Namespace)})
 }
 
-// decisionMessage describes the decision, and names its author if an event brought it.
+// decisionMessage describes a decision, and names the actor if an event carried it.
 func decisionMessage(a api.Approval) string {
 	verb := "approved"
 	if a.Forced {
@@ -66,7 +66,7 @@ func decisionMessage(a api.Approval) string {
 	return message
 }
 
-// shortComment is a comment on one line, short enough for messages that the status holds several of.
+// shortComment returns a comment on one line, short enough for several messages in the status.
 func shortComment(comment string) string {
 	const most = 200
 	comment = strings.Join(strings.Fields(comment), " ")

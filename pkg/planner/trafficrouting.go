@@ -7,10 +7,10 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// This file claims the TrafficRouting that a Rollout names: from when the pods of the first step are ready, until traffic leaves them. The
-// TrafficRouting has its own plan for its routes.
+// This file asks for the TrafficRouting that a Rollout names, from the first ready pods of the first step until traffic leaves them. The
+// TrafficRouting routes by itself.
 
-// trafficRoutingThere reports whether there is a TrafficRouting to ask.
+// trafficRoutingThere reports whether the named TrafficRouting exists.
 func (p *planner) trafficRoutingThere() bool {
 	switch routing := p.seen.TrafficRouting; {
 	case p.seen.Spec.TrafficRouting == "":
@@ -25,7 +25,7 @@ func (p *planner) trafficRoutingThere() bool {
 	return true
 }
 
-// ensureTrafficRouting reports whether the TrafficRouting routes as it says, and asks for that.
+// ensureTrafficRouting asks the TrafficRouting to route, and reports whether it does.
 func (p *planner) ensureTrafficRouting() bool {
 	routing, name := p.seen.TrafficRouting, p.seen.Spec.TrafficRouting
 	switch {
@@ -49,7 +49,7 @@ func (p *planner) ensureTrafficRouting() bool {
 	return true
 }
 
-// trafficRoutingFreed reports whether the TrafficRouting no longer routes for this release. It keeps routing for other Rollouts that claim it.
+// trafficRoutingFreed reports whether the TrafficRouting no longer routes for this release. It may go on for other Rollouts.
 func (p *planner) trafficRoutingFreed() bool {
 	routing, name := p.seen.TrafficRouting, p.seen.Spec.TrafficRouting
 	switch {
@@ -57,7 +57,7 @@ func (p *planner) trafficRoutingFreed() bool {
 		return true
 	case routing.Claimed:
 		if p.m.RouteDigest == "" {
-			p.m.RouteDigest, p.commitFirst = "unknown", true // once it is released its traffic is not known
+			p.m.RouteDigest, p.commitFirst = "unknown", true // once it is released, its traffic is unknown
 		}
 		p.addActions(rollout.FreeTrafficRouting{Name: name})
 		return false

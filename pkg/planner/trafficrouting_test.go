@@ -8,7 +8,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// asking is a Rollout that names a TrafficRouting, which is as that says.
+// asking is a Rollout that names a TrafficRouting in the given state.
 func (g *given) asking(is rollout.TrafficRouting) *given {
 	g.Spec.TrafficRouting, g.TrafficRouting = "gray", &is
 	return g
@@ -77,7 +77,7 @@ func TestPlanAsksForATrafficRouting(t *testing.T) {
 	})
 }
 
-// Requests on their way by a TrafficRouting are given as long as it asks for, or the release's own routing does.
+// Requests on their way through a TrafficRouting get its grace period, or the longer one of the release's own routing.
 func TestTheGracePeriodOfATrafficRoutingIsKept(t *testing.T) {
 	t.Parallel()
 	g := aRelease().AtStep(2).asking(rollout.TrafficRouting{Inactive: true, Grace: 9 * time.Second}).RolledBack().Finalising(api.FinaliseRollback)
@@ -90,7 +90,7 @@ func TestTheGracePeriodOfATrafficRoutingIsKept(t *testing.T) {
 	}
 }
 
-// A TrafficRouting that is asked for before that is committed would be routed without a grace period in the end.
+// If the executor claimed a TrafficRouting before the commit, its routes would end without a grace period.
 func TestAskingForATrafficRoutingIsCommittedFirst(t *testing.T) {
 	t.Parallel()
 	g := aRelease().AtStep(1).In(rollout.StateTrafficRouting).asking(rollout.TrafficRouting{Inactive: true})

@@ -8,8 +8,8 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// wanting is a release of v2 of a workload of so many pods of a kind, whose only step is about to create its first new ones. Its owner lets all pods
-// be missing, so that the planner asks for everything at once.
+// wanting is a release of v2 of a workload of a kind with so many pods. Its only step is about to create its first new pods. Its owner allows all
+// pods to be missing, so the executor asks for all new pods of the step at once.
 func wanting(style rollout.Style, kind string, replicas int32, step rollout.Amount) *given {
 	g := map[rollout.Style]func() *given{
 		rollout.StyleCanary:    func() *given { return aRelease().In(rollout.StateUpgrade) },
@@ -28,15 +28,15 @@ func wanting(style rollout.Style, kind string, replicas int32, step rollout.Amou
 	g.Workload.PercentPartition, g.Workload.HasOrdinals = kind == "CloneSet", kind == "StatefulSet"
 	g.Workload.DesiredReplicas, g.Workload.Total, g.Workload.Available, g.Workload.MaxUnavailable = replicas, replicas, replicas, replicas
 	g.Workload.Revisions[0].Replicas, g.Workload.Revisions[0].Ready = replicas, replicas
-	g.Workload.Partition = rollout.Amount{Value: 32767} // held
+	g.Workload.Partition = rollout.Amount{Value: 32767} // the workload is held
 	if g.Workload.Surged {
 		g.Workload.Partition = rollout.Amount{Value: replicas}
 	}
 	return g
 }
 
-// A percentage is rounded up, and a percentage below 100 leaves an old pod if there are two, because the stable version needs one for its traffic. A
-// number is clamped to the workload. Pods in parallel with all old ones replace none of them.
+// A percentage is rounded up. Below 100 %, it leaves one of two or more old pods, because the stable version needs a pod for its traffic. A number is
+// limited to the workload's pods. Parallel new pods replace no old pod.
 func TestWhatAStepWants(t *testing.T) {
 	t.Parallel()
 	const (
@@ -84,7 +84,7 @@ func TestWhatAStepWants(t *testing.T) {
 		{rollout.StylePartition, "CloneSet", 3, "50%", 2, clone, "33%"},
 		{rollout.StylePartition, "CloneSet", 10, "99%", 9, clone, "10%"},
 		{rollout.StylePartition, "CloneSet", 1000, "99%", 990, clone, "1%"},
-		{rollout.StylePartition, "CloneSet", 101, "99%", 100, clone, "1"}, // 0% would leave none
+		{rollout.StylePartition, "CloneSet", 101, "99%", 100, clone, "1"}, // 0% would leave no pod
 		{rollout.StylePartition, "CloneSet", 10, "100%", 10, clone, "0%"},
 		{rollout.StylePartition, "CloneSet", 10, "12", 10, clone, "0"},
 		{rollout.StylePartition, "CloneSet", 1, "1%", 1, "", ""},
@@ -131,7 +131,7 @@ func TestWhatAStepWants(t *testing.T) {
 			if got := newPlanner(g.Seen, g.now).desiredNewPods(); got != c.pods {
 				t.Errorf("the step wants %d pods, not %d", got, c.pods)
 			}
-			var want []string // of a single pod no share can be new
+			var want []string // a single pod has no share that could be new
 			if c.does != "" {
 				want = []string{fmt.Sprintf(c.does, c.with)}
 			}

@@ -11,26 +11,29 @@ import (
 )
 
 const (
-	// sumsTTL is how long the sums of an analysis are kept after they were written last: far longer than anything waits for its
+	// sumsTTL is how long NATS keeps the sums of an analysis after the last write. No analysis waits that long for its
 	// next measurement.
 	sumsTTL = 72 * time.Hour
-	// maxMessage is what NATS takes at most unless it is told otherwise, headers included; maxSums leaves room for those.
+	// maxMessage is the largest message that NATS accepts by default, with headers. maxSums leaves room for the
+	// headers.
 	maxMessage = 1 << 20
 	maxSums    = maxMessage - 1<<10
 )
 
 var (
-	// ErrSumsConflict says that other sums are stored than those that the caller has read: read again, and measure again.
+	// ErrSumsConflict says that the stored sums are not the sums that the caller has read. The caller reads and
+	// measures again.
 	ErrSumsConflict = errors.New("somebody else has written the sums meanwhile")
-	// ErrSumsTooLarge says that sums cannot be stored. Trying again does not help.
+	// ErrSumsTooLarge says that sums cannot be stored. A retry does not help.
 	ErrSumsTooLarge = errors.New("NATS takes 1 MiB at most: have fewer metrics in one analysis")
 
 	errNoSums = errors.New("a read-only connection has no analysis state: connect with write access")
 )
 
-// LoadSums returns the state of an analysis, as [Queue.SaveSums] stored it last, and its revision. Revision 0 means no state: the analysis has
-// stored none yet, or NATS has lost it, or it was written more than three days ago. On a cluster of NATS servers the state may be older than one
-// stored a moment ago; the next SaveSums finds that out.
+// LoadSums returns the measurements of an analysis so far, as [Queue.SaveSums] stored them last, and their revision.
+// The revision is 0 if nothing is stored. Then the analysis has stored no sums yet, NATS has lost them, or the last
+// write was three days ago. On a cluster of NATS servers the sums may be older than the last write; the next SaveSums
+// then fails with a conflict.
 func (q *Queue) LoadSums(ctx context.Context, run string) (data []byte, revision uint64, err error) {
 	if q.sums == nil {
 		return nil, 0, fmt.Errorf("read sums of %s: %w", run, errNoSums)
@@ -49,9 +52,9 @@ func (q *Queue) LoadSums(ctx context.Context, run string) (data []byte, revision
 	return e.Value(), e.Revision(), nil
 }
 
-// SaveSums stores the state of an analysis in place of the one with the given revision, 0 for no state, and returns the new revision. If another
-// revision is stored, it stores nothing and returns [ErrSumsConflict]; it does so as well if NATS has lost the state to replace. run names the
-// analysis in letters, digits, '-', '_', '/', '=' and '.'.
+// SaveSums replaces the sums of an analysis at the given revision, 0 for no sums, and returns the new revision. If
+// other sums are stored, or if NATS has lost the sums to replace, it stores nothing and returns [ErrSumsConflict]. run
+// names the analysis in letters, digits, '-', '_', '/', '=' and '.'.
 func (q *Queue) SaveSums(ctx context.Context, run string, data []byte, revision uint64) (uint64, error) {
 	switch {
 	case q.sums == nil:
@@ -84,7 +87,7 @@ func (q *Queue) replaceSums(ctx context.Context, run string, data []byte, revisi
 	return q.sums.Update(ctx, run, data, revision)
 }
 
-// findSums looks whether the sums that are stored are those that were to be: NATS took them, and its answer was lost.
+// findSums finds out whether the stored sums are the sums to store. NATS then accepted them, and its answer was lost.
 func (q *Queue) findSums(ctx context.Context, run string, data []byte) (uint64, error) {
 	e, err := q.sums.Get(ctx, run)
 	if errors.Is(err, jetstream.ErrKeyNotFound) || err == nil && !bytes.Equal(e.Value(), data) {

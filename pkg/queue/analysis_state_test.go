@@ -17,7 +17,7 @@ import (
 
 const run = "0f8fad5b-d9cb-469f-a165-70867728950e.3.14.step"
 
-// stored are the sums of a run and their revision.
+// stored has the sums of a run and their revision.
 type stored struct {
 	Data     string
 	Revision uint64
@@ -70,7 +70,7 @@ func TestSumsAreStoredInPlaceOfThoseThatWereReadOnly(t *testing.T) {
 	}
 }
 
-// Many add one to what they read: none is lost, and none counts twice.
+// Several writers each add one to the sums that they read. No addition is lost, and none counts twice.
 func TestManyWritersOfSumsLoseNothing(t *testing.T) {
 	w := aWorld(t)
 	var writers sync.WaitGroup
@@ -163,7 +163,7 @@ func TestSumsSurviveARestartOfTheServer(t *testing.T) {
 	w.saveSums(q, "two", revision)
 }
 
-// NATS has stored them, and its answer never came.
+// NATS has stored the sums, and its answer was lost.
 func TestSumsWhoseAnswerIsLostAreStoredOnce(t *testing.T) {
 	w := aWorld(t)
 	way := aLossy(t, w.server.URL())

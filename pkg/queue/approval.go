@@ -11,7 +11,8 @@ import (
 	"sluice.dev/sluice/pkg/event"
 )
 
-// ApprovalSubject is where the principal's decisions about the Rollout go. NATS permissions say who may publish as whom.
+// ApprovalSubject is the subject of the principal's decisions about the Rollout. NATS permissions say which user may
+// publish for which principal.
 func (k Key) ApprovalSubject(principal string) string {
 	return approvalPrefix + k.rolloutTokens() + "." + PrincipalToken(principal)
 }
@@ -32,8 +33,9 @@ func ParseApprovalSubject(subject string) (key Key, principal string, err error)
 	return key, principal, nil
 }
 
-// ApprovalMessage is the message of a principal's decision about the Rollout, for callers with their own NATS connection. It has no Nats-Msg-Id: a
-// principal could use another one's id first, and so suppress the other decision. A message that is sent twice is decided once, and answered twice.
+// ApprovalMessage returns the message with the principal's decision about the Rollout, for callers with a NATS
+// connection of their own. It has no Nats-Msg-Id. Otherwise another sender could use the id first, and NATS would drop
+// this message. An executor decides a repeated message once, and answers it twice.
 func ApprovalMessage(key Key, principal string, e event.Event) (*nats.Msg, error) {
 	if err := key.Validate(); err != nil {
 		return nil, err
@@ -55,9 +57,9 @@ func ApprovalMessage(key Key, principal string, e event.Event) (*nats.Msg, error
 	return &nats.Msg{Subject: key.ApprovalSubject(principal), Header: header, Data: body}, nil
 }
 
-// PublishApproval stores a principal's decision about the Rollout, and returns once NATS has it. An executor answers it with an event of
-// [event.TypeDecided], with the id [event.DecidedID]. To send it again is harmless, and repeats the answer to the subscribers of the subject of
-// events; the stream of events keeps it once.
+// PublishApproval stores the principal's decision about the Rollout, and returns once NATS has it. An executor answers
+// it with an event of [event.TypeDecided] and the id of [event.DecidedID]. A repeated message is harmless. It sends the
+// same answer once more to the subscribers of the event subject; the stream of events keeps one.
 func (q *Queue) PublishApproval(ctx context.Context, key Key, principal string, e event.Event) error {
 	m, err := ApprovalMessage(key, principal, e)
 	if err != nil {
@@ -69,5 +71,5 @@ func (q *Queue) PublishApproval(ctx context.Context, key Key, principal string, 
 	return nil
 }
 
-// ErrBadApproval says that an event cannot be sent as a decision; the error that wraps it says why.
+// ErrBadApproval says that an event is not valid as a decision; the error that wraps it says why.
 var ErrBadApproval = errors.New("the event is no approval of this Rollout")

@@ -14,39 +14,41 @@ import (
 )
 
 var (
-	// ErrDenied: NATS denies this user the request.
+	// ErrDenied says that NATS does not allow this user the operation.
 	ErrDenied = errors.New("NATS does not allow it")
-	// ErrUndecided says that a decision may have arrived, and no answer came in time.
+	// ErrUndecided says that a decision may have arrived, and that no answer came in time.
 	ErrUndecided = errors.New("it is not decided yet")
 )
 
 const (
-	// sendTry bounds one try to send a decision. A NATS cluster that lost a node may take as long to elect another leader.
+	// sendTry bounds one attempt to send a decision. A NATS cluster that lost a node may take that long to elect
+	// another leader.
 	sendTry   = 5 * time.Second
 	sendPause = 500 * time.Millisecond
-	// The same decision is sent again while no answer comes: the answer may have been given while the connection was away.
+	// The client sends the decision again while no answer comes. The answer may have been sent while the connection was
+	// down.
 	askAgain    = 5 * time.Second
 	askAgainMax = time.Minute
-	// answersHeld is how many events about one Rollout may wait to be looked at.
+	// answersHeld is how many events about one Rollout the client buffers.
 	answersHeld = 256
 )
 
-// PendingApproval is a decision of somebody outside that was sent and waits for its answer. Its owner closes it.
+// PendingApproval is a decision that was sent and waits for its answer. Its owner closes it.
 type PendingApproval struct {
 	queue     *Queue
 	key       Key
 	principal string
 	approval  event.Event
-	// decisionID is the id of the event that answers.
+	// decisionID is the id of the event with the answer.
 	decisionID string
 	events     chan *nats.Msg
 	sub        *nats.Subscription
 }
 
-// RequestApproval sends a decision as [Queue.PublishApproval] does, again and again until NATS has stored it or ctx ends, and listens for the
-// answer from before the first try on. It needs no right but to publish the decision, and to subscribe to the Rollout's events and
-// to an inbox; without one of them the error is ErrDenied at once. It is ErrUndecided if NATS left a try unanswered, so that the
-// decision may be stored, when ctx ends.
+// RequestApproval sends a decision as [Queue.PublishApproval] does, until NATS has stored it or ctx ends. It listens
+// for the answer before the first attempt. It needs the rights to publish the decision, and to subscribe to the
+// Rollout's events and to an inbox. Without one of them it returns ErrDenied at once. If ctx ends after NATS left an
+// attempt unanswered, it returns ErrUndecided, because the decision may be stored.
 func (q *Queue) RequestApproval(ctx context.Context, key Key, principal string, e event.Event) (*PendingApproval, error) {
 	if _, err := ApprovalMessage(key, principal, e); err != nil {
 		return nil, fmt.Errorf("send decision: %w: %w", ErrBadApproval, err)
@@ -66,11 +68,11 @@ func (q *Queue) RequestApproval(ctx context.Context, key Key, principal string, 
 	return x, nil
 }
 
-// SendApproval is RequestApproval for those who do not wait for the answer.
+// SendApproval is RequestApproval for callers that do not wait for the answer.
 func (q *Queue) SendApproval(ctx context.Context, key Key, principal string, e event.Event) error {
 	allowed, stop := q.denials.watchSubjects(ctx, key.ApprovalSubject(principal), key.EventSubject(), q.inbox)
 	defer stop()
-	var refused error // the last answer of NATS
+	var refused error // the last refusal of NATS
 	unanswered := false
 	for warned := false; ; {
 		try, cancel := context.WithTimeout(allowed, sendTry)
@@ -85,7 +87,7 @@ func (q *Queue) SendApproval(ctx context.Context, key Key, principal string, e e
 		switch silent := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout); {
 		case !silent:
 			refused = err
-		case ctx.Err() == nil || refused == nil: // a try that ctx cut short would have ended like those before
+		case ctx.Err() == nil || refused == nil: // an attempt that ctx ended would have failed like those before
 			unanswered = true
 		}
 		if !warned {
@@ -103,7 +105,7 @@ func (q *Queue) SendApproval(ctx context.Context, key Key, principal string, e e
 	}
 }
 
-// WaitForDecision waits for the answer, an event of [event.TypeDecided]; ErrUndecided when ctx ends first.
+// WaitForDecision waits for the answer, an event of [event.TypeDecided]. It returns ErrUndecided if ctx ends first.
 func (x *PendingApproval) WaitForDecision(ctx context.Context) (event.Event, error) {
 	allowed, stop := x.queue.denials.watchSubjects(ctx, x.key.EventSubject())
 	defer stop()
@@ -135,11 +137,12 @@ func (x *PendingApproval) WaitForDecision(ctx context.Context) (event.Event, err
 
 // Close stops listening.
 func (x *PendingApproval) Close() {
-	// It fails only when the connection is closed, and then no message comes either.
+	// It fails only on a closed connection, which has no subscriptions.
 	_ = x.sub.Unsubscribe()
 }
 
-// denials tell those who use a subject that NATS does not let them: it says so apart from the request, which is never answered.
+// denials tell the users of a subject that NATS denies it. NATS reports a denial apart from the request, and never
+// answers the request.
 type denials struct {
 	mu      sync.Mutex
 	waiting map[*denial]bool
@@ -168,7 +171,7 @@ func (d *denials) watchSubjects(ctx context.Context, subjects ...string) (allowe
 	}
 }
 
-// cancelDenied passes on what NATS complains about.
+// cancelDenied cancels the users of a subject that NATS denies.
 func (d *denials) cancelDenied(complaint error) {
 	if !errors.Is(complaint, nats.ErrPermissionViolation) {
 		return

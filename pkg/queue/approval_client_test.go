@@ -115,7 +115,7 @@ func TestWithoutAnAnswerAQuestionIsUndecided(t *testing.T) {
 	}
 }
 
-// NATS may have stored what it has not answered.
+// NATS may have stored a message that it has not answered.
 func TestADecisionThatNATSDoesNotAnswerIsUndecided(t *testing.T) {
 	w := aWorld(t)
 	q := w.connect()

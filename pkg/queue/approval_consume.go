@@ -16,41 +16,42 @@ import (
 	"sluice.dev/sluice/pkg/event"
 )
 
-// Approval is a decision as it came in.
+// Approval is a decision as NATS delivered it.
 type Approval struct {
 	Key Key
-	// Principal sent it. NATS, or the receiver that took it, vouch for that; what the event says of its sender counts for nothing.
+	// Principal is the sender. NATS, or the approval receiver, has checked it; the event's own claim about its sender
+	// does not count.
 	Principal string
 	Event     event.Event
-	// Malformed says why there is no event in the message; nil if there is one.
+	// Malformed says why the message has no valid event; nil if it has one.
 	Malformed error
-	// Arrived is when NATS stored it.
+	// Arrived is the time at which NATS stored the message.
 	Arrived time.Time
 }
 
-// ApprovalHandler decides about one approval and answers it. With an error it is asked again, after a while, and so it is when the
-// process dies before it has returned: it must give the same answer again. A panic counts as an error.
+// ApprovalHandler decides about one approval and answers it. After an error, or if the process dies before it returns,
+// it is called again after a while, and must give the same answer. A panic counts as an error.
 type ApprovalHandler func(ctx context.Context, a Approval) error
 
-// ApprovalOptions select the approvals to take, and say how to handle them.
+// ApprovalOptions configure [Queue.ConsumeApprovals].
 type ApprovalOptions struct {
-	// Cluster whose approvals are taken; "*" takes all clusters'.
+	// Cluster is the cluster of the approvals; "*" takes the approvals of all clusters.
 	Cluster string
-	// Workers is the number of approvals handled at once, of different Rollouts; at least 1.
+	// Workers is the number of approvals, of different Rollouts, handled at once; at least 1.
 	Workers int
 	Handler ApprovalHandler
 	Logger  *slog.Logger
 }
 
 const (
-	// approvalWait is how long NATS waits before it delivers a message again that no process keeps alive.
+	// approvalWait is how long NATS waits before it redelivers a message whose consumer sends no sign of life.
 	approvalWait = 30 * time.Second
 	// approvalBacklog bounds the deliveries that wait for one worker.
 	approvalBacklog  = 8
 	approvalRetryMax = 30 * time.Second
 )
 
-// approvalConsumer is one ConsumeApprovals call. One worker handles the approvals of one Rollout, one after the other.
+// approvalConsumer is one ConsumeApprovals call. One worker handles the approvals of a Rollout, one after the other.
 type approvalConsumer struct {
 	ApprovalOptions
 	queue  *Queue
@@ -58,9 +59,9 @@ type approvalConsumer struct {
 	shards []chan jetstream.Msg
 }
 
-// ConsumeApprovals hands over approvals until ctx is done, then waits for those under way, a bounded time. Each is acknowledged
-// once the handler has returned without an error. Several processes share the work. It survives losing NATS and its streams, and
-// returns nil after an orderly stop.
+// ConsumeApprovals handles approvals until ctx is done, and then waits a bounded time for those under way. It
+// acknowledges each once the handler has returned without an error. Several processes share the work. It survives the
+// loss of NATS and of its streams, and returns nil after an orderly stop.
 func (q *Queue) ConsumeApprovals(ctx context.Context, o ApprovalOptions) error {
 	if o.Cluster != "*" {
 		if err := validName(o.Cluster); err != nil {
@@ -99,7 +100,8 @@ func (q *Queue) ConsumeApprovals(ctx context.Context, o ApprovalOptions) error {
 	return err
 }
 
-// attachConsumer makes sure that the stream and the durable consumer exist. It hears only what has four tokens: see approvalRecordSubject.
+// attachConsumer makes sure that the stream and the durable consumer exist. The consumer receives only subjects with
+// four tokens, see approvalRecordSubject.
 func (a *approvalConsumer) attachConsumer(ctx context.Context) (jetstream.Consumer, error) {
 	if err := a.queue.ensureStreams(ctx); err != nil {
 		return nil, err
@@ -124,7 +126,8 @@ func (a *approvalConsumer) attachConsumer(ctx context.Context) (jetstream.Consum
 	return cons, nil
 }
 
-// fetchApprovals hands deliveries to the workers. It returns nil when ctx is done, and an error when the consumer must be attached again.
+// fetchApprovals hands deliveries to the workers. It returns nil when ctx is done, and an error when the consumer must
+// be attached again.
 func (a *approvalConsumer) fetchApprovals(ctx context.Context, cons jetstream.Consumer) error {
 	for ctx.Err() == nil {
 		batch, err := cons.Fetch(len(a.shards), jetstream.FetchMaxWait(fetchWait))
@@ -156,7 +159,7 @@ func (a *approvalConsumer) dispatchApproval(ctx context.Context, msg jetstream.M
 	}
 }
 
-// processApproval handles one delivery, and gives it back when the process is stopping.
+// processApproval handles one delivery, or returns it to NATS when the process is stopping.
 func (a *approvalConsumer) processApproval(ctx, runs context.Context, msg jetstream.Msg) {
 	if ctx.Err() != nil {
 		a.settleDelivery(msg, jetstream.Msg.Nak)
@@ -188,7 +191,7 @@ func (a *approvalConsumer) processApproval(ctx, runs context.Context, msg jetstr
 	}
 }
 
-// callHandler calls the handler and makes a panic an error.
+// callHandler calls the handler and turns a panic into an error.
 func (a *approvalConsumer) callHandler(ctx context.Context, msg jetstream.Msg, arrived time.Time) (panicked bool, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -210,7 +213,7 @@ func (a *approvalConsumer) callHandler(ctx context.Context, msg jetstream.Msg, a
 	return false, a.Handler(ctx, in)
 }
 
-// extendDelivery tells NATS every two seconds that the delivery is being worked on.
+// extendDelivery tells NATS every two seconds that the delivery is still being handled.
 func (a *approvalConsumer) extendDelivery(ctx context.Context, msg jetstream.Msg) {
 	tick := time.NewTicker(inProgressEvery)
 	defer tick.Stop()
@@ -224,7 +227,7 @@ func (a *approvalConsumer) extendDelivery(ctx context.Context, msg jetstream.Msg
 	}
 }
 
-// settleDelivery tells NATS about a delivery. A word that gets lost means one more delivery.
+// settleDelivery tells NATS the outcome of a delivery. A lost message costs one more delivery.
 func (a *approvalConsumer) settleDelivery(msg jetstream.Msg, word func(jetstream.Msg) error) {
 	if err := word(msg); err != nil {
 		a.Logger.Debug("settle approval", "subject", msg.Subject(), "error", err)

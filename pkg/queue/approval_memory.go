@@ -9,12 +9,14 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// ErrApprovalRecordConflict says that something else is remembered than the caller knows of: recall it.
+// ErrApprovalRecordConflict says that the stored record is not the one that the caller knows. The caller reads it
+// again.
 var ErrApprovalRecordConflict = errors.New("something else is remembered")
 
-// PutApprovalRecord stores the result of one decision, in the stream of the decision and for the same time. version is the version of the record to
-// replace, 0 for none; if another one is stored, it writes nothing and returns [ErrApprovalRecordConflict]. It returns the new version. The id must
-// tell the decisions about a Rollout apart, such as [event.DecidedID].
+// PutApprovalRecord stores the record of one decision in the stream of the decision, and for as long. version is the
+// version of the record that it replaces, 0 for no record. If another record is stored, it writes nothing and returns
+// [ErrApprovalRecordConflict]. It returns the new version. The id must tell the decisions about a Rollout apart, such
+// as [event.DecidedID].
 func (q *Queue) PutApprovalRecord(ctx context.Context, key Key, id string, version uint64, body []byte) (uint64, error) {
 	var ack *jetstream.PubAck
 	err := q.withRecovery(ctx, func(ctx context.Context) (err error) {
@@ -32,7 +34,7 @@ func (q *Queue) PutApprovalRecord(ctx context.Context, key Key, id string, versi
 	return ack.Sequence, nil
 }
 
-// GetApprovalRecord returns what [Queue.PutApprovalRecord] kept last, and its version; 0 is nothing.
+// GetApprovalRecord returns the last record of [Queue.PutApprovalRecord] and its version; 0 if no record is stored.
 func (q *Queue) GetApprovalRecord(ctx context.Context, key Key, id string) (body []byte, version uint64, err error) {
 	err = q.withRecovery(ctx, func(ctx context.Context) error {
 		stream, err := q.js.Stream(ctx, StreamApprovals)
@@ -54,7 +56,7 @@ func (q *Queue) GetApprovalRecord(ctx context.Context, key Key, id string) (body
 	return body, version, nil
 }
 
-// approvalRecordSubject has one token more than the subjects that senders may publish to, so that no sender writes there.
+// approvalRecordSubject has one token more than the subjects that senders may publish to, so no sender can write there.
 func approvalRecordSubject(key Key, id string) string {
 	return approvalPrefix + key.rolloutTokens() + ".memory." + PrincipalToken(id)
 }

@@ -15,7 +15,7 @@ import (
 	"sluice.dev/sluice/pkg/queue"
 )
 
-// anApproval is about Rollout demo, and reads well.
+// anApproval returns a valid approval of Rollout demo.
 func anApproval(id string) event.Event {
 	e, err := event.Decode(map[string][]string{
 		"ce-specversion": {"1.0"}, "ce-type": {event.TypeApproval}, "ce-id": {id}, "ce-source": {"/ci"},
@@ -49,7 +49,7 @@ func (w *world) send(q *queue.Queue, principal, id string) {
 	}
 }
 
-// decidedAll waits until the consumer of approvals has nothing left to do.
+// decidedAll waits until the consumer of approvals has handled every message.
 func (w *world) decidedAll(consumer string) {
 	w.Helper()
 	w.until("all approvals are acknowledged", func(ctx context.Context) error {
@@ -152,14 +152,14 @@ func TestAnApprovalComesWithTheSenderOfItsSubject(t *testing.T) {
 	if a.Key != named("demo") || a.Principal != "system:serviceaccount:shop:ci" || a.Event.ID() != "1" || a.Malformed != nil || time.Since(a.Arrived) > time.Minute {
 		t.Errorf("what came is %+v", a)
 	}
-	// A message that is not an event is delivered as well, because its sender waits for an answer.
+	// An invalid event is handed over too, because its sender waits for an answer.
 	if _, err := w.admin.Publish(t.Context(), named("demo").ApprovalSubject("ci"), []byte("approve!")); err != nil {
 		t.Fatal(err)
 	}
 	if a := receive(w, "the garbage", got); a.Malformed == nil || a.Principal != "ci" {
 		t.Errorf("what came is %+v", a)
 	}
-	// A message without the name of a Rollout or sender cannot be answered. The consumer drops it.
+	// A message that names no Rollout or no sender cannot be answered. The queue drops it.
 	for _, subject := range []string{"sluice.approval.c.Shop.demo.ci", "sluice.approval.c.shop.demo.c_2x"} {
 		if _, err := w.admin.Publish(t.Context(), subject, []byte("approve!")); err != nil {
 			t.Fatal(err)
@@ -310,7 +310,7 @@ func TestWhatIsRememberedIsReplacedByWhoKnowsIt(t *testing.T) {
 	if body, version, err := q.GetApprovalRecord(t.Context(), key, "approval/1"); err != nil || version != second || string(body) != "c" {
 		t.Errorf("%q in version %d: %v", body, version, err)
 	}
-	// It lies where no sender may write, and is not handed over as an approval.
+	// The record is on a subject that no sender may write to, and is not handed over as an approval.
 	if _, _, err := queue.ParseApprovalSubject("sluice.approval.c.shop.demo.memory.approval_2F1"); err == nil {
 		t.Error("its subject is that of an approval")
 	}

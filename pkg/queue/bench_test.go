@@ -45,7 +45,7 @@ func benchHandle(b *testing.B, workers int, handler queue.Handler) *queue.Queue 
 	return q
 }
 
-// BenchmarkHintToRun is the latency from a hint to the start of its run.
+// BenchmarkHintToRun measures the latency from a hint to the start of its run.
 func BenchmarkHintToRun(b *testing.B) {
 	ran := make(chan queue.Key, 1)
 	q := benchConsume(b, 1, ran)
@@ -57,7 +57,7 @@ func BenchmarkHintToRun(b *testing.B) {
 	}
 }
 
-// BenchmarkThreeHundredKeys is the time from 300 hints to the end of their runs.
+// BenchmarkThreeHundredKeys measures the time from 300 hints to the end of their runs.
 func BenchmarkThreeHundredKeys(b *testing.B) {
 	ran := make(chan queue.Key, 300)
 	q := benchConsume(b, 16, ran)
@@ -73,8 +73,8 @@ func BenchmarkThreeHundredKeys(b *testing.B) {
 	}
 }
 
-// BenchmarkQuietTenant measures how long the hints of a quiet namespace wait for their runs, alone and while another namespace floods the queue with
-// slow work. The factor compares the 99th percentiles.
+// BenchmarkQuietTenant measures how long a quiet namespace's hints wait for their runs. It compares an idle queue with
+// a queue that another namespace floods with slow work. The factor compares the 99th percentiles.
 func BenchmarkQuietTenant(b *testing.B) {
 	const (
 		workers, noisyKeys, samples = 16, 400, 300

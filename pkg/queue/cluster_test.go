@@ -13,7 +13,7 @@ import (
 	"sluice.dev/sluice/test/ports"
 )
 
-// threeServers are a cluster of NATS servers, each a process.
+// threeServers starts a cluster of three NATS servers, each in a process.
 func threeServers(t *testing.T) (servers []*process) {
 	t.Helper()
 	var at, routes []string
@@ -28,7 +28,7 @@ func threeServers(t *testing.T) (servers []*process) {
 	return servers
 }
 
-// leaderOf is the server that leads a stream.
+// leaderOf returns the server that leads a stream.
 func leaderOf(t *testing.T, stream string, servers []*process) *process {
 	t.Helper()
 	nc, err := nats.Connect(servers[0].url, nats.UserInfo(user, password))
@@ -56,7 +56,7 @@ func leaderOf(t *testing.T, stream string, servers []*process) *process {
 	return nil
 }
 
-// The server that leads the stream of work is killed while work flows.
+// The test kills the server that leads the stream of work while hints are sent.
 func TestAClusterOfThreeLosesAServer(t *testing.T) {
 	t.Parallel()
 	servers := threeServers(t)

@@ -13,41 +13,38 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// Result is what a run says about its key.
+// Result is the result of a run of a key.
 type Result struct {
-	// WakeAt asks for another run at that time; zero means only a hint brings one.
+	// WakeAt asks for another run at that time. If it is zero, only a hint causes another run.
 	WakeAt time.Time
 	// Err asks for another run after a backoff. WakeAt is then ignored.
 	Err error
-	// RetryAfter says that the API server asked to be left alone for so long: this
-	// process begins no run before that is over, half a minute at most. Together
-	// with Err the key comes back then, and that is not counted as its failure.
+	// RetryAfter is how long the API server asked to wait. This process begins no run before that time is over, for
+	// half a minute at most. With Err, the key runs again then, and its failure does not count.
 	RetryAfter time.Duration
-	// KeepLease has others leave the key alone for a second more. It is for a run
-	// that was busy, in a process that comes to know of changes to the key by
-	// itself: see [ConsumeOptions].
+	// KeepLease keeps other processes away from the key for one more second. It is for a busy run in a process that
+	// learns of changes to the key by itself, see [ConsumeOptions].
 	KeepLease bool
 }
 
-// Handler looks at one key. Its context ends after two minutes, and some seconds
-// after the process is asked to stop. A panic counts as an error.
+// Handler reconciles one key. Its context ends after two minutes, or some seconds after the process is asked to stop. A
+// panic counts as an error.
 type Handler func(ctx context.Context, key Key) Result
 
-// ConsumeOptions select the work to take, and say how to do it.
+// ConsumeOptions configure [Queue.Consume].
 type ConsumeOptions struct {
-	// Cluster whose rollouts are worked on; "*" takes all clusters' (then no
-	// process may consume a single cluster on the same NATS).
+	// Cluster is the cluster of the rollouts; "*" takes all clusters. Then no process may consume a single cluster on
+	// the same NATS.
 	Cluster string
-	// Task is the kind of work: TaskRelease, which is also the zero value and includes TaskRouting, or TaskAnalysis.
+	// Task is the task to consume: TaskRelease, the zero value, which includes TaskRouting, or TaskAnalysis.
 	Task string
-	// Workers is the number of keys worked on at once; at least 1. A quarter more are reserved for namespaces without a key under way.
+	// Workers is the number of keys handled at once; at least 1. A quarter more workers are reserved for namespaces
+	// without a key under way.
 	Workers int
 	Handler Handler
-	// Requeue are keys that this process itself has found to be worth a run. It may
-	// be nil, and is not to be closed.
+	// Requeue has keys that this process itself wants to run. It may be nil, and must not be closed.
 	Requeue <-chan Key
-	// OnDeadLetter, if set, is told of each dead letter that this process has written.
-	// It must return soon.
+	// OnDeadLetter, if set, is called with each dead letter that this process has written. It must return soon.
 	OnDeadLetter func(DeadLetter)
 	Logger       *slog.Logger
 	// Metrics may be nil.
@@ -56,18 +53,17 @@ type ConsumeOptions struct {
 
 const (
 	ackWait = 6 * time.Second
-	// maxDeliver counts deliveries that a process died on: what waits, for a lease
-	// or after an error, is held. Work that moves between processes counts too,
-	// but not for long.
+	// maxDeliver counts deliveries to processes that died. A delivery that waits, for a lease or after an error, is
+	// held. Work that moves between processes counts too, but only for a short time.
 	maxDeliver    = 20
 	maxAckPending = 10_000
 
-	// depth is how many deliveries a process buffers. It must see far into the stream to be fair: a delivery that is not buffered waits for all earlier
-	// ones.
+	// depth is how many deliveries a process holds. To be fair it must see far into the stream, because a delivery that
+	// it does not hold yet waits for all earlier ones.
 	depth = 1000
 
-	// pullExpires is how long NATS goes on sending to a process that has stopped
-	// reading; twice pullBeat of silence is how one notices that NATS is gone.
+	// pullExpires is how long NATS goes on sending to a process that has stopped reading. A process notices the loss of
+	// NATS after twice pullBeat of silence.
 	pullExpires = 4 * time.Second
 	pullBeat    = 2 * time.Second
 
@@ -76,11 +72,11 @@ const (
 	attachFirst = 100 * time.Millisecond
 	attachRetry = 2 * time.Second
 
-	// inProgressEvery keeps deliveries that are held from being delivered again.
+	// inProgressEvery is how often a process extends its held deliveries, so that NATS does not deliver them again.
 	inProgressEvery = 2 * time.Second
 
-	// stopGrace is what running handlers get to finish by themselves, stopBound
-	// what they get after their context was cancelled.
+	// stopGrace is how long running handlers may take to finish by themselves. After that their context is cancelled,
+	// and stopBound is how long they may still take.
 	stopGrace = 10 * time.Second
 	stopBound = 5 * time.Second
 )
@@ -93,29 +89,28 @@ type consumer struct {
 	queue     *Queue
 	holder    string
 	fairQueue *fairQueue
-	// keys is lanes, with delays.
+	// keys is fairQueue, with delays.
 	keys workqueue.TypedDelayingInterface[Key]
 	// freeSlots bounds the deliveries held here.
 	freeSlots chan struct{}
 
 	mu      sync.Mutex
 	entries map[Key]*entry
-	// deadLetterKeys are the keys that have a dead letter, as far as is known here: of its
-	// own ones only, until deadLettersRead.
+	// deadLetterKeys are the keys with a dead letter, as far as this process knows. Until deadLettersRead they are only
+	// the keys of its own letters.
 	deadLetterKeys  map[Key]bool
 	deadLettersRead bool
-	// keptLeases are the leases that runs have left to the next ones.
+	// keptLeases are the leases that runs have left to the next runs here.
 	keptLeases map[Key]keptLease
 	// drainPull ends the pull under way.
 	drainPull func()
-	// shedAt is when work was given to others last.
+	// shedAt is the time at which this process last returned work for others.
 	shedAt   time.Time
 	stopping bool
 }
 
-// Consume works on hints and timers until ctx is done, then waits for running
-// handlers, a bounded time, and gives the rest back. It survives losing NATS
-// and its streams. It returns nil after an orderly stop.
+// Consume handles hints and timers until ctx is done. Then it waits a bounded time for running handlers, and returns
+// the other deliveries to NATS. It survives the loss of NATS and of its streams. It returns nil after an orderly stop.
 func (q *Queue) Consume(ctx context.Context, o ConsumeOptions) error {
 	if o.Cluster != "*" {
 		if err := validName(o.Cluster); err != nil {
@@ -166,7 +161,7 @@ func (c *consumer) consumeTask(ctx context.Context) error {
 	for range c.fairQueue.workers + c.fairQueue.express {
 		workers.Go(func() { c.runWorker(runs) })
 	}
-	// Others can go on with what waits here from the first moment.
+	// Other processes can take the waiting deliveries at once.
 	defer context.AfterFunc(ctx, c.stopTaking)()
 	err = c.queue.feedConsumer(ctx, c.Logger, "work", c.attachConsumer, c.fetchWork)
 	c.stopTaking()

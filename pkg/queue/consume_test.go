@@ -36,7 +36,7 @@ func TestManyHintsDuringARunAreOneMoreRun(t *testing.T) {
 	for range 50 {
 		w.hint(q, named("x"))
 	}
-	// Hints arrive in order: once this one is here, so are the fifty.
+	// Hints arrive in order: once this hint is here, so are the fifty.
 	w.hint(q, named("last"))
 	receive(w, "last hint", last)
 	close(goOn)
@@ -67,7 +67,7 @@ func TestAHintDuringARunIsAcknowledgedByALaterRunOnly(t *testing.T) {
 	receive(w, "last hint", last)
 	goOn <- struct{}{}
 	receive(w, "second run", begun)
-	// A hint that is forgotten comes again only when NATS takes its holder for dead.
+	// NATS delivers a forgotten hint again only after the ack wait of its holder.
 	if c, err := w.admin.Consumer(t.Context(), queue.StreamWork, "executor-c"); err != nil || c.CachedInfo().NumRedelivered > 0 {
 		t.Errorf("the second run is for a hint that NATS delivered again: %v", err)
 	}
@@ -99,7 +99,7 @@ func TestAKeyNeverRunsTwiceAtOnce(t *testing.T) {
 			if running[k].Add(1) > 1 {
 				twice.Add(1)
 			}
-			// Takes some time, as real work does.
+			// It takes some time, as real work does.
 			for range 20 {
 				if _, err := w.admin.AccountInfo(ctx); err != nil {
 					t.Error(err)
@@ -234,7 +234,7 @@ func TestAStopWaitsForTheRunAndGivesTheRestBack(t *testing.T) {
 	})
 	w.hint(q, named("slow"))
 	ctx := receive(w, "slow run", begun)
-	w.hint(q, named("waiting")) // for the same namespace: the express does not take it
+	w.hint(q, named("waiting")) // for the same namespace, so the express does not take it
 	w.until("both hints are held", func(ctx context.Context) error {
 		c, err := w.admin.Consumer(ctx, queue.StreamWork, "executor-c")
 		if err == nil && c.CachedInfo().NumAckPending != 2 {
@@ -252,8 +252,8 @@ func TestAStopWaitsForTheRunAndGivesTheRestBack(t *testing.T) {
 	if k := receive(w, "what was given back", other); k != named("waiting") || rest.Load() != 0 {
 		t.Errorf("the other consumer got %s, the stopped one ran %d more", k, rest.Load())
 	}
-	heard.until(w, "-NAK") // without it, the hint comes when NATS takes the holder for dead
-	// All that while the run is under way, and in peace.
+	heard.until(w, "-NAK") // without it, NATS delivers the hint only after the ack wait
+	// The run is under way all that time, and is not cancelled.
 	if err := ctx.Err(); err != nil {
 		t.Errorf("the running handler was cut short: %v", err)
 	}

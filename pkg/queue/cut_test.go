@@ -14,13 +14,14 @@ import (
 	"sluice.dev/sluice/pkg/queue"
 )
 
-// lossy is a way to a server that can lose what the server sends, and break.
+// lossy is a proxy to a server that can lose the server's data, and break the connection.
 type lossy struct {
 	listener net.Listener
 	server   string
 
 	mu sync.Mutex
-	// losing is what the way breaks after, together with all that comes before it; nil loses nothing.
+	// losing is the text after which the connection breaks. The proxy loses it and all data before it; nil loses
+	// nothing.
 	losing []byte
 	work   sync.WaitGroup
 }

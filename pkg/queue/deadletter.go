@@ -11,46 +11,43 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Reason says what became of the work of a dead letter.
+// Reason says why a dead letter was written.
 type Reason string
 
 const (
-	// Failing work is tried again every minute or so; the letter is withdrawn by
-	// the first run that succeeds.
+	// Failing work is retried about every minute. The first successful run withdraws the letter.
 	Failing Reason = "Failing"
-	// Abandoned work is left alone, because whichever process took it up died or was
-	// cut off before it was done. It comes back with the next hint: a change, a
-	// timer, the watcher's resync, or a person's retry.
+	// Abandoned work is no longer retried, because every process that took it died or lost its connection before the
+	// end. The next hint brings it back: a change, a timer, the watcher's resync, or a user's retry.
 	Abandoned Reason = "Abandoned"
 )
 
-// DeadLetter tells of work that does not get done.
+// DeadLetter reports work that does not get done.
 type DeadLetter struct {
 	Key    Key    `json:"rollout"`
 	Reason Reason `json:"reason"`
-	// Error is the last error, or the known facts about the end of the processes that took the work up.
+	// Error is the last error, or says how the processes that tried have ended.
 	Error string `json:"error"`
-	// Attempts is how many failed: runs in a row, or deliveries.
+	// Attempts is the number of failed runs in a row, or of deliveries.
 	Attempts uint64 `json:"attempts"`
-	// Since is when the first of them began, Time when the letter was written.
+	// Since is the time at which the first attempt began. Time is the time at which the letter was written.
 	Since time.Time `json:"since"`
 	Time  time.Time `json:"time"`
-	// Process is the host that wrote it; its log of that time has more.
+	// Process is the host that wrote the letter. Its log of that time has more.
 	Process string `json:"process"`
 }
 
 const (
-	// deadLetterEvery so many failures in a row are worth a letter: the first takes two minutes.
+	// deadLetterEvery is the number of failures in a row for a letter. The first letter comes after two minutes.
 	deadLetterEvery = 10
-	// suspectAt is the delivery at which a key that has a letter is given up
-	// again: work that killed twenty processes must not kill twenty more at every
-	// resync.
+	// suspectAt is the delivery at which a key with a letter is abandoned again. Work that killed twenty processes must
+	// not kill twenty more at every resync.
 	suspectAt = 3
-	// deadLettersReadEvery is how often a process looks which keys have letters.
+	// deadLettersReadEvery is how often a process reads which keys have letters.
 	deadLettersReadEvery = 30 * time.Second
 )
 
-// abandonedMessage is the error of work that was given up.
+// abandonedMessage returns the error text of abandoned work.
 func abandonedMessage(task string) string {
 	who := "executors"
 	if task == TaskAnalysis {
@@ -60,8 +57,8 @@ func abandonedMessage(task string) string {
 		"Look for crashes in the " + who + "' logs, and then retry it"
 }
 
-// shouldAbandon reports whether a delivery is not worth another run. The last delivery of NATS is not: if it failed too, no process could write the
-// letter.
+// shouldAbandon reports whether a delivery must not run again. That holds for the last delivery that NATS makes: if it
+// failed too, no process would write a letter.
 func (c *consumer) shouldAbandon(ctx context.Context, key Key, d *delivery) bool {
 	c.mu.Lock()
 	letter := c.deadLetterKeys[key] || !c.deadLettersRead
@@ -73,14 +70,14 @@ func (c *consumer) shouldAbandon(ctx context.Context, key Key, d *delivery) bool
 	return err == nil && l.Reason == Abandoned
 }
 
-// abandonWork puts a letter where the hint was.
+// abandonWork writes a letter and removes the hint.
 func (c *consumer) abandonWork(ctx context.Context, key Key, d *delivery) {
 	letter := DeadLetter{Key: key, Reason: Abandoned, Error: abandonedMessage(key.Task), Attempts: d.times, Since: time.Now()}
 	if meta, err := d.msg.Metadata(); err == nil {
 		letter.Since = meta.Timestamp
 	}
 	if err := c.writeDeadLetter(ctx, letter); err != nil {
-		// NATS tells of it instead.
+		// An advisory of NATS then stands for the letter.
 		c.Logger.Warn("cannot write a dead letter", "key", key.String(), "error", err)
 		c.settleDelivery(d, nakIn(holdMax))
 		return
@@ -88,7 +85,7 @@ func (c *consumer) abandonWork(ctx context.Context, key Key, d *delivery) {
 	c.settleDelivery(d, jetstream.Msg.Term)
 }
 
-// reportFailing leaves word of a key that keeps failing.
+// reportFailing writes a letter about a key that keeps failing.
 func (c *consumer) reportFailing(ctx context.Context, key Key, cause error, failures int) {
 	c.mu.Lock()
 	since := c.entryOf(key).failingSince
@@ -101,7 +98,7 @@ func (c *consumer) reportFailing(ctx context.Context, key Key, cause error, fail
 
 func (c *consumer) writeDeadLetter(ctx context.Context, letter DeadLetter) error {
 	letter.Time = time.Now()
-	letter.Process, _ = os.Hostname() // without it the letter is still worth having
+	letter.Process, _ = os.Hostname() // a letter without the host is still useful
 	body, err := json.Marshal(letter)
 	if err != nil {
 		return fmt.Errorf("write dead letter: %w", err)
@@ -125,7 +122,7 @@ func (c *consumer) writeDeadLetter(ctx context.Context, letter DeadLetter) error
 	return nil
 }
 
-// removeDeadLetters removes the letters of a key that is well again.
+// removeDeadLetters removes the letters of a key whose work succeeds again.
 func (c *consumer) removeDeadLetters(ctx context.Context, key Key) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 	defer cancel()
@@ -140,7 +137,7 @@ func (c *consumer) removeDeadLetters(ctx context.Context, key Key) {
 	c.Metrics.deadLetterKeys.Set(float64(len(c.deadLetterKeys)))
 }
 
-// followDeadLetters keeps up with the letters that others write and remove.
+// followDeadLetters reads the letters that other processes write and remove.
 func (c *consumer) followDeadLetters(ctx context.Context) {
 	tick := time.NewTicker(deadLettersReadEvery)
 	defer tick.Stop()

@@ -14,17 +14,17 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// ErrNoDeadLetter means that there is no dead letter about a Rollout.
+// ErrNoDeadLetter says that a key has no dead letter.
 var ErrNoDeadLetter = errors.New("there is no dead letter about it")
 
-// ListDeadLetters are the newest dead letters of all tasks of all Rollouts of a cluster
-// and a namespace, in order of their names; an empty word means all.
+// ListDeadLetters returns the newest dead letter of each task and Rollout in a cluster and a namespace, in order of
+// their names. An empty argument means all.
 func (q *Queue) ListDeadLetters(ctx context.Context, cluster, namespace string) ([]DeadLetter, error) {
 	found, _, err := q.readDeadLetters(ctx, keyScope{cluster: cluster, namespace: namespace, tasks: []string{TaskRelease, TaskAnalysis, TaskRouting}})
 	return found, err
 }
 
-// GetDeadLetter returns the newest dead letter about a key; ErrNoDeadLetter without one.
+// GetDeadLetter returns the newest dead letter about a key, or ErrNoDeadLetter.
 func (q *Queue) GetDeadLetter(ctx context.Context, key Key) (DeadLetter, error) {
 	found, _, err := q.deadLettersOf(ctx, key)
 	if err != nil {
@@ -33,14 +33,14 @@ func (q *Queue) GetDeadLetter(ctx context.Context, key Key) (DeadLetter, error) 
 	return found[0], nil
 }
 
-// RetryDeadLetter publishes a hint for the work of a dead letter, and removes the letters about it. If the work fails again, a new letter follows.
-// ErrNoDeadLetter without a letter.
+// RetryDeadLetter retries the work of a dead letter, and removes the letters about it. A process whose run fails again
+// writes a new letter. The error is ErrNoDeadLetter if the key has no letter.
 func (q *Queue) RetryDeadLetter(ctx context.Context, key Key) error {
 	_, told, err := q.deadLettersOf(ctx, key)
 	if err != nil {
 		return err
 	}
-	// A retry that dies in between has tried, and the letter is still there.
+	// If this process dies in between, the work is retried and the letter remains.
 	if err := q.PublishHint(ctx, key); err != nil {
 		return fmt.Errorf("retry: %w", err)
 	}
@@ -61,7 +61,7 @@ func (q *Queue) deadLettersOf(ctx context.Context, key Key) (found []DeadLetter,
 	return found, told, err
 }
 
-// readDeadLetters also returns where NATS itself told of the work in the letters.
+// readDeadLetters also returns the sequence numbers of the advisories of NATS about the work in the letters.
 func (q *Queue) readDeadLetters(ctx context.Context, of keyScope) (list []DeadLetter, told []uint64, err error) {
 	subjects, err := of.deadSubjects()
 	if err != nil {
@@ -96,7 +96,7 @@ func (q *Queue) readDeadLetters(ctx context.Context, of keyScope) (list []DeadLe
 	return list, told, nil
 }
 
-// keyScope is a set of keys: the keys whose parts match each non-empty field.
+// keyScope is a set of keys. It has the keys of its tasks that match all of its words that are not empty.
 type keyScope struct {
 	cluster, namespace, name string
 	tasks                    []string
@@ -111,7 +111,7 @@ func (s keyScope) includesKey(k Key) bool {
 		(s.name == "" || s.name == k.Name) && slices.Contains(s.tasks, k.Task)
 }
 
-// deadSubjects are the subjects of the letters about them all.
+// deadSubjects returns the subjects of all letters about the keys.
 func (s keyScope) deadSubjects() (subjects []string, err error) {
 	var tokens []string
 	for _, part := range []string{s.cluster, s.namespace, s.name} {
@@ -134,7 +134,7 @@ func (s keyScope) deadSubjects() (subjects []string, err error) {
 	return subjects, nil
 }
 
-// decodeDeadLetter reads a letter; its subject says whom it is about.
+// decodeDeadLetter reads a letter; its subject names the key.
 func decodeDeadLetter(m jetstream.Msg) (DeadLetter, error) {
 	var l DeadLetter
 	if err := json.Unmarshal(m.Data(), &l); err != nil {
@@ -145,8 +145,9 @@ func decodeDeadLetter(m jetstream.Msg) (DeadLetter, error) {
 	return l, err
 }
 
-// readAdvisories reads the advisories of NATS: they report work whose processes have all died, so that none could write a letter. An advisory names
-// a message by its sequence only. If that message is gone, it was replaced or done, and needs no letter.
+// readAdvisories reads the advisories of NATS, which are about work whose processes all died before they could write a
+// letter. An advisory names a message only by its sequence number. If the message no longer exists, it was replaced or
+// handled, and the advisory is ignored.
 func (q *Queue) readAdvisories(ctx context.Context, each func(l DeadLetter, seq uint64)) error {
 	work, err := q.js.Stream(ctx, StreamWork)
 	if err != nil {
@@ -180,7 +181,7 @@ func (q *Queue) readAdvisories(ctx context.Context, each func(l DeadLetter, seq 
 	return nil
 }
 
-// scanDeadStream reads what lies in the stream of dead letters now.
+// scanDeadStream reads the current content of the stream of dead letters.
 func (q *Queue) scanDeadStream(ctx context.Context, subjects []string, policy jetstream.DeliverPolicy, each func(jetstream.Msg)) error {
 	c, err := q.js.CreateConsumer(ctx, StreamDead, jetstream.ConsumerConfig{
 		FilterSubjects: subjects, DeliverPolicy: policy, AckPolicy: jetstream.AckNonePolicy,
@@ -190,7 +191,7 @@ func (q *Queue) scanDeadStream(ctx context.Context, subjects []string, policy je
 		return err
 	}
 	defer func() {
-		// One that stays is removed by the server before long.
+		// The server soon removes a consumer that remains.
 		_ = q.js.DeleteConsumer(context.WithoutCancel(ctx), StreamDead, c.CachedInfo().Name)
 	}()
 	for left := c.CachedInfo().NumPending; left > 0; {
@@ -207,13 +208,13 @@ func (q *Queue) scanDeadStream(ctx context.Context, subjects []string, policy je
 			return err
 		}
 		if left == before {
-			return nil // letters were removed meanwhile
+			return nil // letters were removed in the meantime
 		}
 	}
 	return nil
 }
 
-// keysWithDeadLetters are the keys of a scope that have dead letters.
+// keysWithDeadLetters returns the keys of a scope that have dead letters.
 func (q *Queue) keysWithDeadLetters(ctx context.Context, of keyScope) (map[Key]bool, error) {
 	subjects, err := of.deadSubjects()
 	if err != nil {
@@ -238,7 +239,7 @@ func (q *Queue) keysWithDeadLetters(ctx context.Context, of keyScope) (map[Key]b
 	return keys, nil
 }
 
-// purgeDeadLetters removes the letters about a key, and what else is at the places given.
+// purgeDeadLetters removes the letters about a key, and the advisories with the given sequence numbers.
 func (q *Queue) purgeDeadLetters(ctx context.Context, key Key, told ...uint64) error {
 	stream, err := q.js.Stream(ctx, StreamDead)
 	if err == nil {

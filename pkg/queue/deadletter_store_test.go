@@ -15,7 +15,7 @@ import (
 	"sluice.dev/sluice/pkg/queue"
 )
 
-// whenAndWhere differ from run to run.
+// whenAndWhere are fields that differ from run to run.
 var whenAndWhere = cmpopts.IgnoreFields(queue.DeadLetter{}, "Since", "Time", "Process")
 
 func (w *world) letters(q *queue.Queue) []queue.DeadLetter {
@@ -34,7 +34,7 @@ func ranNever(w *world) queue.Handler {
 	}
 }
 
-// consumerMade creates the consumer in NATS, without a process that works.
+// consumerMade creates a consumer in NATS without a worker.
 func (w *world) consumerMade(q *queue.Queue) jetstream.Consumer {
 	w.Helper()
 	stop := w.consume(q, "c", 1, func(context.Context, queue.Key) queue.Result { return queue.Result{} })
@@ -50,13 +50,13 @@ func (w *world) consumerMade(q *queue.Queue) jetstream.Consumer {
 	return c
 }
 
-// die does what so many processes do that take up the next hint and die of it.
+// die acts like that many processes that take the next hint and die.
 func (w *world) die(c jetstream.Consumer, times int) {
 	w.Helper()
 	for range times {
 		m, err := c.Next()
 		if err == nil {
-			err = m.Nak() // NATS would find out by itself, 6 s later
+			err = m.Nak() // NATS would notice by itself, 6 s later
 		}
 		if err != nil {
 			w.Fatal(err)
@@ -92,7 +92,7 @@ func TestTheLastDeliveryOfPoisonIsNotRunButTold(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// A resync of the watcher brings it back: it may kill twice, not twenty times.
+	// A resync of the watcher brings it back. It may kill two processes, not twenty.
 	w.hint(q, named("poison"))
 	w.die(c, 2)
 	stop = w.consume(q, "c", 1, ranNever(w))
@@ -105,7 +105,7 @@ func TestTheLastDeliveryOfPoisonIsNotRunButTold(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// A user has fixed its cause.
+	// A user has fixed the cause.
 	if err := q.RetryDeadLetter(t.Context(), named("poison")); err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestTheLastDeliveryOfPoisonIsNotRunButTold(t *testing.T) {
 	}
 }
 
-// All processes died before they could write the letter: the advisory of NATS becomes one.
+// Every process died before it could write the letter, so the advisory of NATS counts as one.
 func TestWhatNATSTellsOfPoisonIsALetter(t *testing.T) {
 	w := aWorld(t)
 	q := w.connect()
@@ -132,12 +132,12 @@ func TestWhatNATSTellsOfPoisonIsALetter(t *testing.T) {
 		w.hint(q, named(name))
 		w.die(c, c.CachedInfo().Config.MaxDeliver)
 	}
-	// NATS notices when somebody asks for work.
+	// NATS notices when a client asks for work.
 	if m, err := c.Next(jetstream.FetchMaxWait(time.Second)); err == nil {
 		t.Errorf("poison is delivered once more: %s", m.Subject())
 	}
 	w.until("NATS has told of both", func(ctx context.Context) error { return w.deadMessages(ctx, 2) })
-	w.hint(q, named("replaced")) // by its next hint, which is not poison until it has killed as well
+	w.hint(q, named("replaced")) // its next hint is not poison until it has killed processes as well
 	want := []queue.DeadLetter{{Key: named("poison"), Reason: queue.Abandoned, Error: poisonous, Attempts: 20}}
 	if diff := cmp.Diff(want, w.letters(q), whenAndWhere); diff != "" {
 		t.Fatalf("letters (-want +got):\n%s", diff)

@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// docs/queue.md is what operators know of this package.
+// readDocs returns docs/queue.md, which describes this package for operators.
 func readDocs(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/queue.md")
@@ -26,7 +26,7 @@ func TestTheDocsNameEveryMetricOfTheQueue(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
 	m := NewMetrics(registry, TaskRelease)
-	m.observeRun(nil, 0) // shown once there has been a run
+	m.observeRun(nil, 0) // the metric exists after the first run
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)

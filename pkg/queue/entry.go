@@ -8,41 +8,40 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// forgetFailures is how long a key's failures count towards its backoff. A key that
-// goes on failing is tried here again before: if it is not, others had success.
+// forgetFailures is how long a key's failures count towards its backoff. A failing key is retried here sooner than
+// that. If it is not, another process has succeeded.
 const forgetFailures = backoffMax + runLimit + time.Minute
 
-// nakReturns is the delay before NATS delivers a returned message again: this process has stopped taking messages by then.
+// nakReturns is the delay after which NATS redelivers a returned message. By then this process has stopped taking.
 const nakReturns = 50 * time.Millisecond
 
-// delivery is one message from NATS that is neither acknowledged nor given back.
+// delivery is one message from NATS that is neither acknowledged nor returned.
 type delivery struct {
 	msg jetstream.Msg
-	// at is when it came.
+	// at is the time of its arrival.
 	at time.Time
-	// seq orders the deliveries of a key; times counts how often this message
-	// was delivered, to anybody.
+	// seq orders the deliveries of a key. times counts the deliveries of this message, to all processes.
 	seq, times uint64
 }
 
-// entry is what this process knows of a key.
+// entry is the state of a key in this process.
 type entry struct {
 	// next is the newest delivery that no run has taken, or nil.
 	next *delivery
 	// run is the delivery that the run under way has taken, or nil.
 	run     *delivery
 	working bool
-	// due is when the key is to be looked at even without a delivery; zero: not.
+	// due is the time of the next run without a delivery, zero for none.
 	due time.Time
-	// requeueTrace is the trace context of what this process itself found worth a run.
+	// requeueTrace is the trace context of this process's own request for a run.
 	requeueTrace string
-	// requeued: it did so while a run was under way, which may have looked before.
+	// requeued is true if that request came during a run, which may have looked before the change.
 	requeued bool
-	// failures in a row, and the times of the first and the last.
+	// failures is the number of failures in a row. failingSince and failedAt are the times of the first and the last.
 	failures               int
 	failingSince, failedAt time.Time
-	// conflicts over the lease in a row, and attempts in a row to have it without an
-	// answer.
+	// conflicts is the number of lease conflicts in a row. leaseErrors is the number of attempts in a row to get the
+	// lease without an answer.
 	conflicts, leaseErrors int
 }
 
@@ -60,7 +59,7 @@ func (c *consumer) entryOf(key Key) *entry {
 	return e
 }
 
-// acceptDelivery notes a delivery and has its key run.
+// acceptDelivery notes a delivery and queues its key.
 func (c *consumer) acceptDelivery(msg jetstream.Msg) {
 	meta, err := msg.Metadata()
 	var key Key
@@ -80,7 +79,7 @@ func (c *consumer) acceptDelivery(msg jetstream.Msg) {
 	c.mu.Lock()
 	if c.stopping {
 		c.mu.Unlock()
-		// Not at once: it would come right back until the pull has ended.
+		// With a delay: without one it would come back until the pull has ended.
 		c.settleDelivery(d, nakIn(nakReturns))
 		return
 	}
@@ -97,9 +96,9 @@ func (c *consumer) acceptDelivery(msg jetstream.Msg) {
 	c.keys.Add(key)
 }
 
-// supersedeDelivery drops a delivery because a newer one waits. It tells NATS, or it
-// would count as pending there until its time is over; unless both are
-// deliveries of one message, which is not done yet.
+// supersedeDelivery drops a delivery because a newer one waits. It acknowledges the delivery, which would otherwise
+// count as pending until its ack wait is over. It does not acknowledge a delivery of the same message, which is not
+// done yet.
 func (c *consumer) supersedeDelivery(old, by *delivery) {
 	if old.seq == by.seq {
 		c.releaseSlots(1)
@@ -108,8 +107,8 @@ func (c *consumer) supersedeDelivery(old, by *delivery) {
 	c.settleDelivery(old, jetstream.Msg.Ack)
 }
 
-// beginRun hands a run what it is for, and the trace context that it continues, ""
-// for none; ok is false if there is nothing to do.
+// beginRun returns the delivery of a run, and the trace context that it continues, "" for none. ok is false if there is
+// nothing to do.
 func (c *consumer) beginRun(key Key, now time.Time) (d *delivery, traceparent string, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -138,7 +137,7 @@ func (c *consumer) endRun(key Key) {
 	defer c.mu.Unlock()
 	e := c.entries[key]
 	e.run, e.working = nil, false
-	if e.requeued { // also if the run has armed a timer; the key is in a lane again
+	if e.requeued { // regardless of the timer of the run; the key is queued once more
 		e.due, e.requeued = time.Now(), false
 	}
 	if e.isIdle() {
@@ -146,7 +145,7 @@ func (c *consumer) endRun(key Key) {
 	}
 }
 
-// wakeKey replaces the time of the key's next run in this process.
+// wakeKey sets the time of the key's next run here, in place of the time that was set before.
 func (c *consumer) wakeKey(key Key, at time.Time) {
 	c.mu.Lock()
 	c.entryOf(key).due = at
@@ -156,7 +155,8 @@ func (c *consumer) wakeKey(key Key, at time.Time) {
 	}
 }
 
-// followRequeued runs the keys that this process itself requeues. A trace treats such a key like a hint from NATS.
+// followRequeued runs the keys that this process itself requests. For a trace such a request is a hint, like the hints
+// of NATS.
 func (c *consumer) followRequeued(ctx context.Context) {
 	for {
 		select {
@@ -174,8 +174,7 @@ func (c *consumer) followRequeued(ctx context.Context) {
 	}
 }
 
-// settleDelivery ends a delivery by the given word to NATS and frees its slot. A word
-// that gets lost means one more delivery.
+// settleDelivery sends the outcome of a delivery to NATS and frees its slot. A lost message costs one more delivery.
 func (c *consumer) settleDelivery(d *delivery, say func(jetstream.Msg) error) {
 	if err := say(d.msg); err != nil {
 		c.Logger.Debug("settle delivery", "subject", d.msg.Subject(), "error", err)
@@ -187,8 +186,8 @@ func nakIn(delay time.Duration) func(jetstream.Msg) error {
 	return func(m jetstream.Msg) error { return m.NakWithDelay(delay) }
 }
 
-// extendDeliveries tells NATS every two seconds that the deliveries held here are alive,
-// tells others when there is nothing to do here, and forgets failures of old.
+// extendDeliveries extends the held deliveries every two seconds. It also announces free workers to other processes,
+// and forgets old failures.
 func (c *consumer) extendDeliveries(ctx context.Context) {
 	tick := time.NewTicker(inProgressEvery)
 	defer tick.Stop()
@@ -207,7 +206,7 @@ func (c *consumer) extendDeliveries(ctx context.Context) {
 	}
 }
 
-// sweepEntries returns the deliveries held, and drops entries that say nothing.
+// sweepEntries returns the held deliveries, and drops entries without a state.
 func (c *consumer) sweepEntries(now time.Time) []*delivery {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -231,8 +230,8 @@ func (c *consumer) sweepEntries(now time.Time) []*delivery {
 	return held
 }
 
-// stopTaking begins no run any more, and gives back all deliveries that no run has
-// taken, for others to have.
+// stopTaking begins no more runs, and returns all deliveries that no run has taken, so that other processes can take
+// them.
 func (c *consumer) stopTaking() {
 	c.keys.ShutDown()
 	c.mu.Lock()

@@ -5,17 +5,18 @@ import (
 	"time"
 )
 
-// MaxSums is how many bytes of sums are taken.
+// MaxSums is the maximum size of sums in bytes.
 const MaxSums = maxSums
 
-// PauseFor tells when a key comes back that the API server refused, asking for such a wait.
+// PauseFor returns the delay of a key that the API server refused and asked to wait.
 func PauseFor(asked time.Duration) time.Duration {
 	c := (&Queue{}).newConsumer(ConsumeOptions{Cluster: "c"})
 	defer c.keys.ShutDown()
 	return c.throttleRuns(asked)
 }
 
-// PutOff tells how long a key waits when NATS has not told so many times whose it is, and when its first run has failed then.
+// PutOff returns how long a key waits after that many requests to NATS about its lease without an answer. It also
+// returns the delay after the first failure of its run.
 func PutOff(times int) (put, failed time.Duration) {
 	c := (&Queue{}).newConsumer(ConsumeOptions{Cluster: "c"})
 	defer c.keys.ShutDown()
@@ -26,8 +27,8 @@ func PutOff(times int) (put, failed time.Duration) {
 	return put, failed
 }
 
-// FailInARow does what so many failing runs of a key do, without the waits between
-// them. The function that it returns does what a run that succeeds does.
+// FailInARow acts like that many failing runs of a key, without the waits between them. The function that it returns
+// acts like a successful run.
 func (q *Queue) FailInARow(ctx context.Context, key Key, times int, err error) (succeed func()) {
 	c := q.newConsumer(ConsumeOptions{Cluster: key.Cluster, Task: key.Task})
 	c.keys.ShutDown()
@@ -37,7 +38,7 @@ func (q *Queue) FailInARow(ctx context.Context, key Key, times int, err error) (
 	return func() { c.recordSuccess(ctx, key) }
 }
 
-// Lease is one that a run holds.
+// Lease is a lease that a run holds.
 type Lease struct{ held *lease }
 
 // Acquire takes the lease of a key, as a run does.
@@ -46,13 +47,13 @@ func (q *Queue) Acquire(ctx context.Context, key Key, holder string) (Lease, err
 	return Lease{l}, err
 }
 
-// Leave leaves it to the next run of its holder, as a run does.
+// Leave leaves the lease to the next run of its holder, as a run does.
 func (l Lease) Leave(ctx context.Context) error { return l.held.keepForHolder(ctx) }
 
-// Retake takes it again, as that run does.
+// Retake takes the lease again, as that run does.
 func (l Lease) Retake(ctx context.Context) error { return l.held.retakeKept(ctx) }
 
-// Release gives it back, as a run does, and says whether somebody else had it.
+// Release releases the lease, as a run does, and reports whether another run had it.
 func (l Lease) Release(ctx context.Context) (lost bool, err error) {
 	err = l.held.release(ctx)
 	return l.held.lost, err

@@ -8,9 +8,8 @@ import (
 	"sluice.dev/sluice/pkg/queue"
 )
 
-// A namespace that floods the queue and keeps every worker busy for ever does not
-// hold up another one: not in the stream, where all its hints come first, and not
-// here.
+// A namespace floods the queue and keeps every worker busy for ever. It does not delay another namespace in the stream,
+// where all its hints come first, nor in the process.
 func TestAQuietNamespaceDoesNotWaitForANoisyOne(t *testing.T) {
 	w := aWorld(t)
 	q := w.connect()

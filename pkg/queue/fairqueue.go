@@ -5,32 +5,31 @@ import (
 	"time"
 )
 
-// tenant is whom work is shared out between: a namespace of a cluster.
+// tenant is the unit of fairness: a namespace of a cluster.
 type tenant struct{ cluster, namespace string }
 
 func (k Key) tenantKey() tenant { return tenant{k.Cluster, k.Namespace} }
 
-// fairQueue is a queue of keys, for any number of workers, that is fair between
-// namespaces: each has a lane, and of the lanes with keys waiting the one with
-// the fewest keys under way goes next, among equals the one served longest ago.
-// Some workers, the express, are kept for lanes with nothing under way, so that
-// a namespace that keeps all others busy with slow work is not waited for.
+// fairQueue is a queue of keys, for any number of workers, that is fair between namespaces. Each namespace has a lane.
+// The next key comes from the lane with the fewest keys under way, and among equals from the lane that was served
+// longest ago. Some workers, the express, are reserved for lanes with no key under way. So a namespace whose slow work
+// occupies all other workers does not delay the others.
 //
-// Like a work queue of client-go, whose interface it has, it holds a key once
-// however often it is added, and hands none out that is under way.
+// Like a work queue of client-go, whose interface it implements, it holds a key once however often it is added. It does
+// not hand out a key that is under way.
 type fairQueue struct {
 	workers, express int
 
 	mu      sync.Mutex
 	changed *sync.Cond
 	lanes   map[tenant]*lane
-	// waitingLanes has the lanes with keys waiting, the one served longest ago first.
+	// waitingLanes has the lanes with waiting keys. The lane that was served longest ago comes first.
 	waitingLanes []*lane
-	// waiting is the number of keys in lanes, underway the number of keys handed out.
+	// waiting is the number of keys in lanes. underway is the number of keys that were handed out.
 	waiting, underway int
-	// keys has those that wait or are under way.
+	// keys has the keys that wait or are under way.
 	keys map[Key]keyState
-	// resumeAt is when keys are handed out again.
+	// resumeAt is the time at which the queue hands out keys again.
 	resumeAt time.Time
 	closed   bool
 }
@@ -46,19 +45,19 @@ type keyState int
 const (
 	keyWaiting keyState = iota + 1
 	keyUnderway
-	// keyRequeued is under way and to be looked at once more afterwards.
+	// keyRequeued is under way and queued again afterwards.
 	keyRequeued
 )
 
-// newFairQueue hands out the given number of keys at once, and express more to lanes
-// with nothing under way.
+// newFairQueue returns a queue that hands out the given number of keys at once, and express more to lanes with no key
+// under way.
 func newFairQueue(workers, express int) *fairQueue {
 	q := &fairQueue{workers: workers, express: express, lanes: map[tenant]*lane{}, keys: map[Key]keyState{}}
 	q.changed = sync.NewCond(&q.mu)
 	return q
 }
 
-// Add has the key handed out once more.
+// Add queues the key.
 func (q *fairQueue) Add(key Key) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -105,7 +104,7 @@ func (q *fairQueue) Get() (key Key, shutdown bool) {
 	}
 }
 
-// nextLane is the place in turn of the lane that goes next. q.mu is held.
+// nextLane returns the index of the next lane in waitingLanes. q.mu is held.
 func (q *fairQueue) nextLane(now time.Time) (best int, ok bool) {
 	if now.Before(q.resumeAt) || q.underway >= q.workers+q.express {
 		return 0, false
@@ -121,7 +120,7 @@ func (q *fairQueue) nextLane(now time.Time) (best int, ok bool) {
 	return best, ok && q.underway < q.workers
 }
 
-// dequeueKey hands out the first key of a lane, whose next turn is after all others'.
+// dequeueKey hands out the first key of a lane, and moves the lane behind all others.
 func (q *fairQueue) dequeueKey(i int) Key {
 	l := q.waitingLanes[i]
 	q.waitingLanes = append(q.waitingLanes[:i], q.waitingLanes[i+1:]...)
@@ -136,7 +135,7 @@ func (q *fairQueue) dequeueKey(i int) Key {
 	return key
 }
 
-// Done ends what Get began.
+// Done ends the work on a key from Get.
 func (q *fairQueue) Done(key Key) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -158,7 +157,7 @@ func (q *fairQueue) Done(key Key) {
 	q.changed.Signal()
 }
 
-// pauseUntil hands out nothing before the given time. It can only be put off.
+// pauseUntil stops the queue from handing out keys until the given time. A later call can only extend the pause.
 func (q *fairQueue) pauseUntil(until time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -169,28 +168,28 @@ func (q *fairQueue) pauseUntil(until time.Time) {
 	time.AfterFunc(time.Until(until), q.changed.Broadcast)
 }
 
-// pauseLeft is how long nothing is handed out from now on, 0 or less if not.
+// pauseLeft returns the rest of the pause, 0 or less without one.
 func (q *fairQueue) pauseLeft(now time.Time) time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.resumeAt.Sub(now)
 }
 
-// hasIdleWorkers says that a key of any namespace would be handed out now, and none waits.
+// hasIdleWorkers reports whether the queue would hand out a key of any namespace now, and none waits.
 func (q *fairQueue) hasIdleWorkers(now time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return !q.closed && q.waiting == 0 && q.underway < q.workers && !now.Before(q.resumeAt)
 }
 
-// Len is the number of keys that wait.
+// Len returns the number of waiting keys.
 func (q *fairQueue) Len() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.waiting
 }
 
-// ShutDown hands out nothing more.
+// ShutDown stops the queue: it hands out no more keys.
 func (q *fairQueue) ShutDown() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -198,7 +197,7 @@ func (q *fairQueue) ShutDown() {
 	q.changed.Broadcast()
 }
 
-// ShutDownWithDrain is ShutDown: the caller itself waits for its keys under way.
+// ShutDownWithDrain is ShutDown: the consumer itself waits for its keys under way.
 func (q *fairQueue) ShutDownWithDrain() { q.ShutDown() }
 
 // ShuttingDown reports whether ShutDown was called.

@@ -14,7 +14,7 @@ import (
 
 func in(namespace, name string) Key { return Key{Cluster: "c", Namespace: namespace, Name: name} }
 
-// parsed reads "namespace/name".
+// parsed parses "namespace/name".
 func parsed(s string) Key {
 	namespace, name, _ := strings.Cut(s, "/")
 	return in(namespace, name)
@@ -24,8 +24,8 @@ func TestLanes(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		workers, express int
-		// steps are words: +key is Add, -key is Done, and a key is what Get gives;
-		// . means that Get would wait.
+		// steps are words: +key is Add, -key is Done, and a key alone is the result of Get; . means that Get would
+		// wait.
 		steps string
 	}{
 		"keys of one namespace come in order":                       {9, 0, "+a/1 +a/2 +a/3 a/1 a/2 a/3 ."},
@@ -69,7 +69,8 @@ func TestLanes(t *testing.T) {
 	}
 }
 
-// In each order of events, the queue hands out every added key after it was added, never twice at once, and keeps nothing behind.
+// In every order of events, each added key is handed out afterwards, and never twice at once. At the end the queue is
+// empty.
 func TestLanesLoseNothing(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -125,7 +126,7 @@ func TestNothingIsHandedOutDuringAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, start := newFairQueue(2, 1), time.Now()
 		q.pauseUntil(start.Add(3 * time.Second))
-		q.pauseUntil(start.Add(time.Second)) // a pause is never made shorter
+		q.pauseUntil(start.Add(time.Second)) // a later call never shortens a pause
 		q.Add(in("a", "1"))
 		q.Add(in("b", "1"))
 		var workers sync.WaitGroup

@@ -17,10 +17,10 @@ import (
 	"sluice.dev/sluice/test/ports"
 )
 
-// patience bounds every wait of these tests; none of them should need it.
+// patience bounds every wait of these tests; only a defect can use it up.
 const patience = 5 * time.Minute
 
-// world is one NATS server, and what a test looks at it with.
+// world is one NATS server, and the clients of a test.
 type world struct {
 	*testing.T
 	server *embedded.Server
@@ -70,7 +70,7 @@ func (w *world) connect() *queue.Queue {
 	return q
 }
 
-// consume returns what stops the consumer and waits for it.
+// consume starts a consumer. It returns a function that stops the consumer and waits for it.
 func (w *world) consume(q *queue.Queue, cluster string, workers int, h queue.Handler) (stop func() error) {
 	return w.consumeWith(q, queue.ConsumeOptions{Cluster: cluster, Workers: workers, Handler: h})
 }
@@ -104,7 +104,7 @@ func (w *world) settled() {
 	})
 }
 
-// until asks NATS again and again until ok is nil.
+// until asks NATS until ok returns nil.
 func (w *world) until(what string, ok func(context.Context) error) {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), patience)

@@ -13,15 +13,14 @@ import (
 const (
 	// hintEvery is the least time between two hints for one key.
 	hintEvery = 20 * time.Millisecond
-	// hintRetry is the wait after a hint could not be sent.
+	// hintRetry is the wait after a failed send.
 	hintRetry   = time.Second
 	hintSenders = 4
 )
 
-// Hinter turns a stream of changes into hints: for each key one at once, then
-// at most one per 20 ms, and always one after the last change. It remembers what
-// could not be sent and sends it later; its memory is bounded by the number of
-// keys. It is fair between namespaces.
+// Hinter turns a stream of changes into hints. For each key it sends one at once, then at most one per 20 ms, and
+// always one after the last change. It remembers the hints that it could not send, and sends them later. Its memory is
+// bounded by the number of keys. It is fair between namespaces.
 type Hinter struct {
 	send func(context.Context, Key) error
 	log  *slog.Logger
@@ -32,7 +31,8 @@ type Hinter struct {
 	failing  bool
 }
 
-// NewHinter sends with the given function, normally Queue.Hint. The caller must call Run, once.
+// NewHinter returns a Hinter that sends with the given function, normally [Queue.PublishHint]. The caller must call
+// Run, once.
 func NewHinter(send func(context.Context, Key) error, log *slog.Logger) *Hinter {
 	return &Hinter{
 		send: send, log: log, lastSent: map[Key]time.Time{},
@@ -40,10 +40,10 @@ func NewHinter(send func(context.Context, Key) error, log *slog.Logger) *Hinter 
 	}
 }
 
-// Hint notes that the key should be looked at. It never blocks.
+// Hint notes that the key needs a run. It never blocks.
 func (h *Hinter) Hint(key Key) { h.keys.Add(key) }
 
-// Run sends until ctx is done. It drops the unsent hints then: a resync of the watcher sends them again.
+// Run sends hints until ctx is done. Then it drops the unsent hints, which a resync of the watcher brings back.
 func (h *Hinter) Run(ctx context.Context) {
 	stop := context.AfterFunc(ctx, h.keys.ShutDown)
 	defer stop()
@@ -87,14 +87,14 @@ func (h *Hinter) sendOrDelay(ctx context.Context, key Key) {
 	}
 }
 
-// sendHint begins a trace that all effects of the change continue.
+// sendHint begins the trace of the work that a change causes.
 func (h *Hinter) sendHint(ctx context.Context, key Key) (err error) {
 	ctx, hint := startSpan(ctx, "hint", trace.SpanKindProducer, key)
 	defer func() { endSpan(hint, err) }()
 	return h.send(ctx, key)
 }
 
-// hintDelay says how long the key's next hint has to wait; zero means it goes now.
+// hintDelay returns how long the key's next hint must wait; zero means that it can be sent now.
 func (h *Hinter) hintDelay(key Key, now time.Time) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()

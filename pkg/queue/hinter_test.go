@@ -16,7 +16,7 @@ import (
 func TestHinter(t *testing.T) {
 	const ms = time.Millisecond
 	tests := map[string]struct {
-		// changes are the times of the changes of the key, want the times of its hints.
+		// changes are the times at which the key changes. want are the times of its hints.
 		changes []time.Duration
 		// broken makes sending fail until then.
 		broken time.Duration

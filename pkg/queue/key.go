@@ -6,23 +6,24 @@ import (
 	"strings"
 )
 
-// Key names one piece of work on a Rollout or a TrafficRouting, among all clusters
-// that share a NATS.
+// Key names one piece of work on a Rollout or a TrafficRouting, among all clusters that share a NATS.
 type Key struct {
 	Cluster   string `json:"cluster"`
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Task is one of the tasks below. The tasks of one Rollout are independent: each has hints, a timer, a lease and dead letters of its own.
+	// Task is one of the tasks below. The tasks of one Rollout are independent: each has its own hints, timer, lease
+	// and dead letters.
 	Task string `json:"task,omitempty"`
 }
 
 // Tasks.
 const (
-	// TaskRelease carries the release out. It is what executors do.
+	// TaskRelease carries the release out. Executors do it.
 	TaskRelease = ""
-	// TaskAnalysis measures what the release does. It is what analyzers do.
+	// TaskAnalysis measures the release. Analyzers do it.
 	TaskAnalysis = "analysis"
-	// TaskRouting routes for a TrafficRouting; the name belongs to that object, and to no Rollout. Executors do it in addition to releases.
+	// TaskRouting carries out a TrafficRouting, whose name is the name of the key. Executors do it, in addition to
+	// releases.
 	TaskRouting = "routing"
 )
 
@@ -36,8 +37,7 @@ const (
 	deadPrefix     = "sluice.dlq."
 )
 
-// String is <cluster>/<namespace>/<name>, and /<task> unless that is the release,
-// for logs.
+// String returns <cluster>/<namespace>/<name>, and /<task> unless that is the release, for logs.
 func (k Key) String() string {
 	s := k.Cluster + "/" + k.Namespace + "/" + k.Name
 	if k.Task != TaskRelease {
@@ -46,8 +46,8 @@ func (k Key) String() string {
 	return s
 }
 
-// Validate checks that the task exists, and that each other part is valid in a subject: 1 to 253 characters of a-z, 0-9, '-' and '.', which holds
-// for each name of Kubernetes.
+// Validate checks that the task exists, and that each other part can stand in a subject. A part has 1 to 253 characters
+// of a-z, 0-9, '-' and '.', as every name in Kubernetes has.
 func (k Key) Validate() error {
 	if err := validTask(k.Task); err != nil {
 		return err
@@ -82,10 +82,10 @@ func validTask(task string) error {
 	return fmt.Errorf("task %q: must be %q, %q or nothing", task, TaskAnalysis, TaskRouting)
 }
 
-// WorkSubject is where hints about the work go.
+// WorkSubject is the subject of hints about the work.
 func (k Key) WorkSubject() string { return hintPrefix(k.Task) + k.taskTokens() }
 
-// TimerSubject is where its one timer waits.
+// TimerSubject is the subject of the work's one timer.
 func (k Key) TimerSubject() string {
 	if k.Task == TaskAnalysis {
 		return tickPrefix + k.rolloutTokens()
@@ -93,10 +93,10 @@ func (k Key) TimerSubject() string {
 	return timerPrefix + k.taskTokens()
 }
 
-// EventSubject is the subject of events about the Rollout, for each task.
+// EventSubject is the subject of events about the Rollout, regardless of the task.
 func (k Key) EventSubject() string { return eventPrefix + k.rolloutTokens() }
 
-// DeadLetterSubject is where dead letters about the work lie.
+// DeadLetterSubject is the subject of dead letters about the work.
 func (k Key) DeadLetterSubject() string { return deadPrefix + k.allTokens() }
 
 func hintPrefix(task string) string {
@@ -106,7 +106,8 @@ func hintPrefix(task string) string {
 	return workPrefix
 }
 
-// taskTokens name the work within a task of its consumers: a fourth token tells executors routings from releases.
+// taskTokens name the work among the work of the same consumers. A fourth token tells routings and releases apart for
+// executors.
 func (k Key) taskTokens() string {
 	if k.Task == TaskRouting {
 		return k.allTokens()
@@ -127,12 +128,11 @@ func (k Key) allTokens() string {
 	return k.rolloutTokens() + "." + k.Task
 }
 
-// subjectToken makes a name one subject token. Kubernetes names cannot contain '_', so
-// that this is a bijection.
+// subjectToken turns a name into one subject token. Kubernetes names cannot contain '_', so this is a bijection.
 func subjectToken(name string) string { return strings.ReplaceAll(name, ".", "_") }
 
-// ParseSubject is the inverse of WorkSubject, TimerSubject, EventSubject and
-// DeadLetterSubject. The subject of an event names no task, and means the release.
+// ParseSubject is the inverse of WorkSubject, TimerSubject, EventSubject and DeadLetterSubject. The subject of an event
+// names no task, so its key has the task of the release.
 func ParseSubject(subject string) (Key, error) {
 	for _, prefix := range []string{workPrefix, timerPrefix, measurePrefix, tickPrefix, eventPrefix, deadPrefix} {
 		rest, ok := strings.CutPrefix(subject, prefix)

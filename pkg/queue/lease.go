@@ -19,22 +19,21 @@ const (
 	leaseMargin = 2 * time.Second
 )
 
-// errHeld means that another run seems to hold the lease. It is no proof: on a
-// replicated bucket a free key is sometimes reported as taken.
+// errHeld means that another run seems to hold the lease. It is not certain: a replicated bucket sometimes reports a
+// free key as taken.
 var errHeld = errors.New("the lease is held by another run")
 
-// lease keeps other processes from working on the same key at the same time. It
-// saves work; only requests without a precondition depend on it, see [HeldUntil]. It
-// expires leaseTTL after its last renewal.
+// lease keeps other processes from working on the same key at the same time. It saves work, and only requests without a
+// precondition depend on it, see [HeldUntil]. It expires leaseTTL after its last renewal.
 type lease struct {
 	kv       jetstream.KeyValue
 	log      *slog.Logger
 	key      string
 	holder   []byte
 	revision uint64
-	// until is the time that HeldUntil tells. The run reads it while renew writes it.
+	// until is the time that HeldUntil returns. The run reads it while the renewal writes it.
 	until atomic.Pointer[time.Time]
-	// lost: somebody else has it. Read it after release only.
+	// lost is true if another run has the lease. Read it only after release.
 	lost bool
 
 	stop    context.CancelFunc
@@ -63,26 +62,25 @@ func (q *Queue) acquireLease(ctx context.Context, key Key, holder string) (*leas
 	return l, nil
 }
 
-// extendHeldUntil notes that NATS has accepted a request for the lease. asked is a time before that
-// request was sent.
+// extendHeldUntil notes that NATS has accepted a request for the lease. asked is a time before that request was sent.
 func (l *lease) extendHeldUntil(asked time.Time) {
 	until := asked.Add(leaseTTL - leaseMargin)
 	l.until.Store(&until)
 }
 
-// startRenewal keeps the lease until it is released or left.
+// startRenewal renews the lease until it is released or left to the next run.
 func (l *lease) startRenewal(ctx context.Context) {
 	keep, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l.stop = stop
 	l.renewal.Go(func() { l.renewPeriodically(keep) })
 }
 
-// takeOver takes a lease that is there: one that was left long enough ago, and one
-// that is ours, for the answer when it was taken, left or released got lost.
+// takeOver takes an existing lease in two cases. Its last holder left it long enough ago, or it belongs to this
+// process, which lost an answer of NATS.
 func (l *lease) takeOver(ctx context.Context) error {
 	e, err := l.kv.Get(ctx, l.key)
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
-		return jetstream.ErrKeyExists // it went just now
+		return jetstream.ErrKeyExists // it expired just now
 	}
 	if err != nil {
 		return err
@@ -96,8 +94,8 @@ func (l *lease) takeOver(ctx context.Context) error {
 	return err
 }
 
-// retakeKept takes a lease again that was left; it fails if somebody else has taken it
-// meanwhile, or it has expired.
+// retakeKept takes a lease that an earlier run here left. It fails if another run has taken it in the meantime, or if
+// it has expired.
 func (l *lease) retakeKept(ctx context.Context) error {
 	request, cancel := context.WithTimeout(ctx, leaseRenew)
 	defer cancel()
@@ -112,8 +110,7 @@ func (l *lease) retakeKept(ctx context.Context) error {
 	return nil
 }
 
-// findOwnRevision looks for a lease that is ours although its revision is another one than we
-// know: the reply that told us was lost.
+// findOwnRevision finds a lease of this process whose revision it does not know, because the answer of NATS was lost.
 func (l *lease) findOwnRevision(ctx context.Context) error {
 	e, err := l.kv.Get(ctx, l.key)
 	if err != nil {
@@ -126,8 +123,8 @@ func (l *lease) findOwnRevision(ctx context.Context) error {
 	return nil
 }
 
-// renewPeriodically keeps the lease until ctx ends or another run has it. This run then goes on:
-// the API server refuses its writes to objects that the other run has written.
+// renewPeriodically keeps the lease until ctx ends or another run has it. This run then goes on: the API server refuses
+// its writes to objects that the other run has written.
 func (l *lease) renewPeriodically(ctx context.Context) {
 	tick := time.NewTicker(leaseRenew)
 	defer tick.Stop()
@@ -159,14 +156,14 @@ func (l *lease) renewPeriodically(ctx context.Context) {
 	}
 }
 
-// release releases the lease if this process still holds it. A lease that cannot be released expires.
+// release releases the lease, if this run still holds it. A lease that cannot be released expires.
 func (l *lease) release(ctx context.Context) error {
 	return l.endRenewal(ctx, "release", func(ctx context.Context) error {
 		return l.kv.Delete(ctx, l.key, jetstream.LastRevision(l.revision))
 	})
 }
 
-// keepForHolder gives the lease up, but for its holder, who may retake it.
+// keepForHolder releases the lease for its last holder only, which may retake it.
 func (l *lease) keepForHolder(ctx context.Context) error {
 	return l.endRenewal(ctx, "leave", func(ctx context.Context) error {
 		revision, err := l.kv.Update(ctx, l.key, append([]byte(keptBy), l.holder...), l.revision)
@@ -177,7 +174,7 @@ func (l *lease) keepForHolder(ctx context.Context) error {
 	})
 }
 
-// endRenewal ends the renewal and writes the last word, if the lease is still ours.
+// endRenewal ends the renewal and makes the last write, if this run still holds the lease.
 func (l *lease) endRenewal(ctx context.Context, what string, write func(context.Context) error) error {
 	l.stop()
 	l.renewal.Wait()
@@ -197,7 +194,7 @@ func (l *lease) endRenewal(ctx context.Context, what string, write func(context.
 	return nil
 }
 
-// isTaken says that the key is, or was written since.
+// isTaken reports whether the key exists, or was written since.
 func isTaken(err error) bool {
 	var api *jetstream.APIError
 	return errors.Is(err, jetstream.ErrKeyExists) || errors.As(err, &api) && (api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence ||
@@ -206,9 +203,9 @@ func isTaken(err error) bool {
 
 type leaseKey struct{}
 
-// HeldUntil returns the time until which a handler may send a request without a precondition: the request takes effect before another run of the key
-// begins. The queue moves the time on when it renews the lease. The time lies in the past when the run has lost its lease. until is nil if ctx does
-// not belong to a run.
+// HeldUntil returns the time until which a handler may send a request without a precondition. Such a request takes
+// effect before another run of the key begins. The queue moves the time on when it renews the lease. The time lies in
+// the past when the run has lost its lease. until is nil if ctx is not the context of a run.
 func HeldUntil(ctx context.Context) (until func() time.Time) {
 	l, ok := ctx.Value(leaseKey{}).(*lease)
 	if !ok {

@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// keepLeaseFor is for how long a key that a process was busy with is left to it.
-// Another process that took the key up at once would see it as it was before the
-// writes of this one, as far as it looks through watches of its own.
+// keepLeaseFor is how long other processes leave a key to the process that was busy with it. Another process could
+// otherwise take the key while its own watches do not show the writes of this process yet.
 const keepLeaseFor = time.Second
 
-// keptBy begins the value of a lease without a holder. Its last holder may take it again at once, and others after keepLeaseFor, by the clocks of
-// NATS and their own. A process whose clock is behind waits longer, until the lease expires.
+// keptBy is the prefix of the value of a lease that was left. Its last holder may take it again at once, others after
+// keepLeaseFor. They compare the clock of NATS with their own. A process whose clock is behind waits longer, until the
+// lease expires.
 const keptBy = "left by "
 
-// keptLease is what a run leaves to the next one of its key here.
+// keptLease is a lease that a run leaves to the next run of its key here.
 type keptLease struct {
 	lease *lease
 	at    time.Time
@@ -32,7 +32,7 @@ func (c *consumer) leaseFor(ctx context.Context, key Key) (*lease, error) {
 	return c.queue.acquireLease(ctx, key, c.holder)
 }
 
-// releaseLease gives a lease up; with linger it is left to the next run of the key here.
+// releaseLease releases a lease; with linger it leaves the lease to the next run of the key here.
 func (c *consumer) releaseLease(ctx context.Context, key Key, l *lease, linger bool) {
 	give := l.release
 	if linger {
@@ -51,7 +51,7 @@ func (c *consumer) releaseLease(ctx context.Context, key Key, l *lease, linger b
 	}
 }
 
-// dropExpiredLeases drops kept leases that were not taken again. c.mu is held.
+// dropExpiredLeases drops the leases that no run has taken again. c.mu is held.
 func (c *consumer) dropExpiredLeases(now time.Time) {
 	for key, l := range c.keptLeases {
 		if now.Sub(l.at) > keepLeaseFor {

@@ -47,7 +47,7 @@ func TestWhatTheProcessAsksForDuringARunIsNotForgotten(t *testing.T) {
 		if first {
 			first = false
 			again <- named("x")
-			again <- named("y") // is taken once the other one has been followed
+			again <- named("y") // the consumer takes it after it has handled the first request
 		}
 		return queue.Result{WakeAt: time.Now().Add(time.Minute)}
 	}})

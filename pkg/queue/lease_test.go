@@ -8,7 +8,7 @@ import (
 	"sluice.dev/sluice/pkg/queue"
 )
 
-// renewed is a lease of x that NATS has renewed without its holder knowing, and the bucket that it is in.
+// renewed returns a lease of x that NATS has renewed without the knowledge of its holder, and its bucket.
 func renewed(w *world, q *queue.Queue) (jetstream.KeyValue, queue.Lease) {
 	w.Helper()
 	leases, err := w.admin.KeyValue(w.Context(), queue.BucketLease)
@@ -25,7 +25,7 @@ func renewed(w *world, q *queue.Queue) (jetstream.KeyValue, queue.Lease) {
 	return leases, l
 }
 
-// NATS has renewed the lease, and its answer never came: the lease is still ours.
+// NATS has renewed the lease, and its answer was lost. The process still holds the lease.
 func TestALeaseIsKeptWhenTheAnswerToItsRenewalIsLost(t *testing.T) {
 	w := aWorld(t)
 	q := w.connect()
@@ -47,7 +47,7 @@ func TestALeaseIsKeptWhenTheAnswerToItsRenewalIsLost(t *testing.T) {
 	}
 }
 
-// When the answer to what ended a run is lost, the next one of its process does not wait until the lease expires.
+// If the last answer of a run is lost, the next run of its process does not wait until the lease expires.
 func TestALeaseOfItsHolderIsTakenAtOnce(t *testing.T) {
 	w := aWorld(t)
 	q := w.connect()

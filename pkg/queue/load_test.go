@@ -11,8 +11,7 @@ import (
 	"sluice.dev/sluice/pkg/queue"
 )
 
-// load is what watchers and executors do to NATS: keys are hinted all the time,
-// and run.
+// load is the load of watchers and executors on NATS: keys are hinted all the time, and run.
 type load struct {
 	*testing.T
 	keys   []queue.Key
@@ -23,8 +22,7 @@ type load struct {
 	runs  []time.Time
 }
 
-// underLoad has the keys hinted over one connection and run over the others,
-// until the test ends.
+// underLoad sends hints for the keys over one connection and runs them over the others, until the test ends.
 func underLoad(t *testing.T, keys int, hints *queue.Queue, runners ...*queue.Queue) *load {
 	t.Helper()
 	l := &load{T: t, began: map[queue.Key]time.Time{}, hinter: queue.NewHinter(hints.PublishHint, slog.New(slog.DiscardHandler))}
@@ -64,8 +62,7 @@ func (l *load) hintFor(d time.Duration) {
 	}
 }
 
-// everyLastHintRuns hints each key once more and waits until each has been run
-// since.
+// everyLastHintRuns hints each key once more and waits until each has run since.
 func (l *load) everyLastHintRuns(patience time.Duration) {
 	l.Helper()
 	last := map[queue.Key]time.Time{}
@@ -95,7 +92,7 @@ func (l *load) everyLastHintRuns(patience time.Duration) {
 	}
 }
 
-// stall is the longest time without a run since then, and how many runs there were.
+// stall returns the longest time without a run since then, and the number of runs.
 func (l *load) stall(since time.Time) (longest time.Duration, runs int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metrics are a consumer's figures.
+// Metrics are the metrics of a consumer.
 type Metrics struct {
 	hints, redeliveries, retries, panics prometheus.Counter
 	conflicts, lostLeases, shedHints     prometheus.Counter
@@ -22,15 +22,15 @@ type Metrics struct {
 	waits                                prometheus.Histogram
 
 	mu sync.Mutex
-	// consumer is the consumer in NATS, once there is one.
+	// consumer is the consumer in NATS, once it exists.
 	consumer jetstream.Consumer
 }
 
-// scrapePatience bounds what a scrape waits for NATS.
+// scrapePatience bounds how long a scrape waits for NATS.
 const scrapePatience = time.Second
 
-// NewMetrics registers the metrics of a consumer, with the label task: release or analysis. A nil registerer registers nothing. It panics if they
-// are registered already.
+// NewMetrics registers the metrics of the consumers of a task, with the label task: release or analysis. With a nil
+// registerer they are not exported. It panics if they are registered already.
 func NewMetrics(r prometheus.Registerer, task string) *Metrics {
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: "sluice_queue_" + name, Help: help})
@@ -63,7 +63,7 @@ func NewMetrics(r prometheus.Registerer, task string) *Metrics {
 		}),
 	}
 	for _, reason := range []Reason{Failing, Abandoned} {
-		m.deadLetters.WithLabelValues(string(reason)) // there from the start, so that a rate has a beginning
+		m.deadLetters.WithLabelValues(string(reason)) // it exists from the start, so that a rate has a beginning
 	}
 	if r != nil {
 		r = prometheus.WrapRegistererWith(prometheus.Labels{"task": cmp.Or(task, "release")}, r)
@@ -91,8 +91,7 @@ func (m *Metrics) setConsumer(work jetstream.Consumer) {
 	m.consumer = work
 }
 
-// pendingHints asks NATS, and only when somebody asks us. It is NaN while NATS does
-// not answer: zero would say that all is well.
+// pendingHints asks NATS at each scrape. It is NaN while NATS does not answer, because zero would mean an empty queue.
 func (m *Metrics) pendingHints() float64 {
 	m.mu.Lock()
 	work := m.consumer

@@ -56,7 +56,7 @@ func TestDeletedStreamsAreMadeAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// No hint is sent before the consumer has noticed by itself.
+	// The test sends no hint before the consumer has noticed by itself.
 	w.until("the stream is back", func(ctx context.Context) error {
 		_, err := w.admin.Consumer(ctx, queue.StreamWork, "executor-c")
 		return err
@@ -68,8 +68,7 @@ func TestDeletedStreamsAreMadeAgain(t *testing.T) {
 	w.settled()
 }
 
-// Each stream, the leases and the consumer are deleted while work flows: one
-// after the other, and all at once.
+// Each stream, the leases and the consumer are deleted under load, one after the other and all at once.
 func TestNothingIsLostWhateverIsDeletedUnderLoad(t *testing.T) {
 	t.Parallel()
 	remove := map[string]func(context.Context, jetstream.JetStream) error{
@@ -92,7 +91,7 @@ func TestNothingIsLostWhateverIsDeletedUnderLoad(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			w := aWorld(t)
 			l := underLoad(t, 60, w.connect(), w.connect(), w.connect())
-			l.everyLastHintRuns(patience) // by then the runners have made the consumer
+			l.everyLastHintRuns(patience) // by then the runners have created the consumer
 			l.hintFor(300 * time.Millisecond)
 			at := time.Now()
 			if err := from(t.Context(), w.admin); err != nil {
@@ -107,7 +106,7 @@ func TestNothingIsLostWhateverIsDeletedUnderLoad(t *testing.T) {
 	}
 }
 
-// Hints that went with the stream are told of to those who gave them.
+// The senders of lost hints can see that their stream was lost.
 func TestAStreamThatWasMadeAgainIsOfAnotherGeneration(t *testing.T) {
 	w := aWorld(t)
 	q := w.connect()

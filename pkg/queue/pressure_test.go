@@ -13,8 +13,8 @@ import (
 	"sluice.dev/sluice/pkg/queue"
 )
 
-// One answer of the API server stops all runs of the process, and only them; the
-// key that was refused comes back by itself and does not count as failing.
+// One answer of the API server stops all runs of the process, and only of this process. The refused key runs again by
+// itself, and does not count as failing.
 func TestAnAPIServerThatAsksToWaitIsLeftAloneByTheWholeProcess(t *testing.T) {
 	w := aWorld(t)
 	q := w.connect()
@@ -63,8 +63,7 @@ func TestAnAPIServerThatAsksToWaitIsLeftAloneByTheWholeProcess(t *testing.T) {
 	}
 }
 
-// Being refused again and again is no failure of the key: there is no letter about
-// it, and its waits do not grow.
+// Repeated refusals are not failures of the key. It gets no letter, and its delays do not grow.
 func TestAKeyThatABusyAPIServerRefusesIsNotFailing(t *testing.T) {
 	w := aWorld(t)
 	q := w.connect()
@@ -81,13 +80,13 @@ func TestAKeyThatABusyAPIServerRefusesIsNotFailing(t *testing.T) {
 	if got := w.letters(q); len(got) != 0 {
 		t.Errorf("letters: %+v", got)
 	}
-	// Twelve failures would be waited out for some minutes.
+	// Twelve failures would cost several minutes of delay.
 	if d := times[len(times)-1].Sub(times[0]); len(times) != 13 || d > patience {
 		t.Errorf("%d runs in %s", len(times), d)
 	}
 }
 
-// The requested wait is bounded: a server cannot stop a process for an hour.
+// The wait is bounded: a server cannot stop a process for an hour.
 func TestAWaitThatTheAPIServerAsksForIsBounded(t *testing.T) {
 	t.Parallel()
 	if got := queue.PauseFor(time.Hour); got < 30*time.Second || got > 40*time.Second {
@@ -95,7 +94,8 @@ func TestAWaitThatTheAPIServerAsksForIsBounded(t *testing.T) {
 	}
 }
 
-// Nor is a NATS that does not tell whose a key is: it is asked again after seconds, and a run that fails then is waited for as after one failure.
+// A NATS that does not say which process holds a key is no failure either. The key is tried again after seconds. If a
+// run fails then, its delay is the delay after one failure.
 func TestALeaseWithoutAnAnswerIsNoFailureOfTheKey(t *testing.T) {
 	t.Parallel()
 	put, failed := queue.PutOff(20)

@@ -7,19 +7,19 @@ import (
 	"unicode/utf8"
 )
 
-// maxPrincipal is longer than any name of a service account, with which subjects stay far below what NATS takes.
+// maxPrincipal is longer than any name of a service account. With it subjects stay far below the limit of NATS.
 const maxPrincipal = 512
 
 const upperHex = "0123456789ABCDEF"
 
-// isPlain characters stand for themselves in a principal's token.
+// isPlain reports whether a character stands for itself in a principal's token.
 func isPlain(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-'
 }
 
-// PrincipalToken writes the name of a sender of decisions as one token of a subject: letters, digits and '-' stand for themselves, and every other
-// byte becomes _XX in upper-case hex. So ci-acme is ci-acme, and ci.acme is ci_2Eacme. [ParsePrincipal] reads it back; no two names have the same
-// token.
+// PrincipalToken encodes the name of a sender of decisions as one subject token. Letters, digits and '-' stand for
+// themselves, and every other byte becomes _XX in upper-case hex. So ci-acme is ci-acme, and ci.acme is ci_2Eacme.
+// [ParsePrincipal] decodes it; no two names have the same token.
 func PrincipalToken(principal string) string {
 	var b strings.Builder
 	for _, c := range []byte(principal) {
@@ -32,7 +32,7 @@ func PrincipalToken(principal string) string {
 	return b.String()
 }
 
-// ParsePrincipal is the inverse of [PrincipalToken]. It refuses every other way to write the same name.
+// ParsePrincipal is the inverse of [PrincipalToken]. It refuses every other encoding of the same name.
 func ParsePrincipal(token string) (string, error) {
 	var b strings.Builder
 	for i := 0; i < len(token); i++ {

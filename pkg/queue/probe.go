@@ -8,17 +8,18 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// ServerInfo is what a probe found out about NATS.
+// ServerInfo is the result of a probe of NATS.
 type ServerInfo struct {
-	// Version of the server that answered.
+	// Version is the version of the server that answered.
 	Version string
-	// Servers is how many the cluster has told of, itself included.
+	// Servers is the number of servers that the cluster has announced, with the server itself.
 	Servers int
-	// Streams is the number of streams of the account, of any owner.
+	// Streams is the number of streams in the account, from any user.
 	Streams int
 }
 
-// ProbeServer connects and asks for JetStream, makes nothing, and closes the connection again. ctx bounds how long it tries.
+// ProbeServer connects, asks for JetStream, and closes the connection again. It creates nothing. ctx bounds how long it
+// tries.
 func ProbeServer(ctx context.Context, o Options) (ServerInfo, error) {
 	q := &Queue{log: slog.New(slog.DiscardHandler)}
 	if err := q.dialNATS(ctx, o); err != nil {

@@ -16,13 +16,13 @@ const (
 	headerMsgID    = "Nats-Msg-Id"
 )
 
-// PublishHint asks a consumer of the key's task and cluster to reconcile it, and returns once NATS has stored the hint. It replaces a hint that
-// still waits. See Hinter for a stream of changes.
+// PublishHint asks the consumers of the key's task and cluster for a run, and returns once NATS has stored the hint. It
+// replaces a hint that still waits. For a stream of changes see [Hinter].
 func (q *Queue) PublishHint(ctx context.Context, key Key) error {
 	if err := key.Validate(); err != nil {
 		return fmt.Errorf("hint: %w", err)
 	}
-	// No message id: two equal hints are two reasons to look.
+	// It has no message id: two equal hints are two reasons for a run.
 	m := nats.NewMsg(key.WorkSubject())
 	stampMessage(ctx, m)
 	if err := q.publishMessage(ctx, m); err != nil {
@@ -31,15 +31,14 @@ func (q *Queue) PublishHint(ctx context.Context, key Key) error {
 	return nil
 }
 
-// SetTimer has NATS send a hint for the key at the given time, up to 250 ms late.
-// A key has one timer: the newest replaces the one before. A time in the past
-// fires at once.
+// SetTimer makes NATS send a hint for the key at the given time, up to 250 ms late. A key has one timer: the newest
+// replaces the one before. A time in the past fires at once.
 func (q *Queue) SetTimer(ctx context.Context, key Key, at time.Time) error {
 	if err := key.Validate(); err != nil {
 		return fmt.Errorf("set timer: %w", err)
 	}
 	m := nats.NewMsg(key.TimerSubject())
-	// By hand: the client's own helper cuts the time to whole seconds.
+	// Not with the client's own helper, which cuts the time to whole seconds.
 	m.Header.Set(headerSchedule, "@at "+at.UTC().Format(time.RFC3339Nano))
 	m.Header.Set(headerTarget, key.WorkSubject())
 	if err := q.publishMessage(ctx, m); err != nil {
@@ -48,8 +47,8 @@ func (q *Queue) SetTimer(ctx context.Context, key Key, at time.Time) error {
 	return nil
 }
 
-// PublishEvent stores an event about a Rollout, on the subject that its source
-// names. Sending one again within ten minutes stores it once.
+// PublishEvent stores an event about a Rollout, on the subject of its source. A repeated event within ten minutes is
+// stored once.
 func (q *Queue) PublishEvent(ctx context.Context, e event.Event) error {
 	about, err := event.ParseSource(e.Source())
 	if err != nil {

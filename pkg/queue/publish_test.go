@@ -10,7 +10,7 @@ import (
 	"sluice.dev/sluice/pkg/queue"
 )
 
-// Two equal hints are two reasons to reconcile, also within the time in which NATS drops repeated messages.
+// Two equal hints are two reasons for a run, also within the time in which NATS drops duplicates.
 func TestAHintThatIsGivenAgainIsNoRepeat(t *testing.T) {
 	w := aWorld(t)
 	q := w.connect()

@@ -10,8 +10,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// feedConsumer takes deliveries until ctx is done, and attaches again whenever the connection to the consumer breaks. In the log, what is the
-// name of the deliveries.
+// feedConsumer takes deliveries until ctx is done, and attaches again after each error. The argument "what" names the
+// deliveries in the log.
 func (q *Queue) feedConsumer(ctx context.Context, log *slog.Logger, what string,
 	attach func(context.Context) (jetstream.Consumer, error), fetch func(context.Context, jetstream.Consumer) error) error {
 	wait, broken := attachFirst, false
@@ -40,9 +40,8 @@ func (q *Queue) feedConsumer(ctx context.Context, log *slog.Logger, what string,
 	return nil
 }
 
-// attachConsumer makes sure that the streams and the durable consumer exist. Consumers
-// of two clusters have different names, so that two clusters on one NATS do not
-// meet.
+// attachConsumer makes sure that the streams and the durable consumer exist. Consumers of two clusters have different
+// names, so two clusters can share one NATS.
 func (c *consumer) attachConsumer(ctx context.Context) (jetstream.Consumer, error) {
 	if err := withAnswerTimeout(ctx, c.queue.ensureStreams); err != nil {
 		return nil, err
@@ -72,8 +71,8 @@ func (c *consumer) attachConsumer(ctx context.Context) (jetstream.Consumer, erro
 	return cons, nil
 }
 
-// fetchWork takes deliveries into free slots. It returns nil when ctx is done, and
-// an error when the consumer must be attached again.
+// fetchWork takes deliveries into free slots. It returns nil when ctx is done, and an error when the consumer must be
+// attached again.
 func (c *consumer) fetchWork(ctx context.Context, cons jetstream.Consumer) error {
 	for ctx.Err() == nil {
 		if wait := c.pullPause(time.Now()); wait > 0 {
@@ -90,17 +89,17 @@ func (c *consumer) fetchWork(ctx context.Context, cons jetstream.Consumer) error
 	return nil
 }
 
-// pullPause is how long the process takes no deliveries: as long as it begins no run, and until other processes have received the deliveries that it
-// returned.
+// pullPause returns how long this process must not take deliveries. It waits while no run may begin, and until other
+// processes have taken the work that it returned for them.
 func (c *consumer) pullPause(now time.Time) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return max(c.fairQueue.pauseLeft(now), c.shedAt.Add(2*nakReturns).Sub(now))
 }
 
-// pullDeliveries takes up to so many deliveries, and fewer when ctx is done or the API
-// server asks to wait. It ends by draining: what NATS is sending at that moment
-// is taken too, or it would be lost until ackWait is over.
+// pullDeliveries takes up to that many deliveries, and fewer when ctx is done or the API server asks to wait. It ends
+// by draining, so it also takes the messages that NATS is sending at that moment. Otherwise they would be lost until
+// ackWait is over.
 func (c *consumer) pullDeliveries(ctx context.Context, cons jetstream.Consumer, most int) (taken int, err error) {
 	if most == 0 {
 		return 0, nil
@@ -128,7 +127,7 @@ func (c *consumer) pullDeliveries(ctx context.Context, cons jetstream.Consumer, 
 	}
 }
 
-// reserveSlots waits for a free slot and takes all that are free.
+// reserveSlots waits for a free slot and takes all free slots.
 func (c *consumer) reserveSlots(ctx context.Context) int {
 	select {
 	case <-ctx.Done():

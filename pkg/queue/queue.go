@@ -1,13 +1,11 @@
-// Package queue is the only package that talks to NATS: hints to look at a release
-// or at its measurements, timers, leases, the streams of events, and the sums of
-// analyses.
+// Package queue is the only package that talks to NATS. It has hints to reconcile a release or to measure it, timers,
+// leases, the streams of events, and the sums of analyses.
 //
-// It is not the truth about anything. A message says "look at rollout X" and no
-// more; losing, repeating, delaying or reordering messages costs latency, never
-// correctness, and a deleted stream is simply made again.
+// It is the source of truth for nothing. A message only says "look at rollout X". Lost, repeated, late or reordered
+// messages cost latency, never correctness, and a deleted stream is created again.
 //
-// Invariant: a hint is acknowledged only by a run that began looking after the
-// hint was delivered, and in one process a key never runs twice at once.
+// Invariant: only a run that began after the delivery of a hint acknowledges it, and in one process a key never runs
+// twice at once.
 package queue
 
 import (
@@ -26,7 +24,7 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// Options say which NATS to use and as whom.
+// Options say which NATS to use, and with which credentials.
 type Options struct {
 	// URL is one server or several separated by commas: nats://host:4222.
 	URL string
@@ -34,48 +32,48 @@ type Options struct {
 	CredentialsFile string
 	User, Password  string
 	Token           string
-	// CAFile holds the certificates that sign the server's; empty means the system's.
+	// CAFile has the certificates that sign the server's; empty means the system's.
 	CAFile string
-	// InboxPrefix is where answers of NATS go; empty means "_INBOX". Users who must not read each other's have one each.
+	// InboxPrefix is the prefix of the subjects for answers of NATS; empty means "_INBOX". Users that must not read
+	// each other's answers have one each.
 	InboxPrefix string
 	// Name is shown in the NATS server's list of connections.
 	Name string
-	// Replicas of each stream: 1 (also for 0) on one server, 3 in a cluster.
+	// Replicas is the number of replicas of each stream: 1 (also for 0) on one server, 3 in a cluster.
 	Replicas int
 	Logger   *slog.Logger
 }
 
-// Queue is a connection to NATS with all streams in place. Methods are safe for
-// concurrent use. It reconnects by itself for as long as it lives.
+// Queue is a connection to NATS with all streams in place. Methods are safe for concurrent use. It reconnects by itself
+// until it is closed.
 type Queue struct {
 	nc *nats.Conn
 	js jetstream.JetStream
-	// leases and sums are nil to a guest.
+	// leases and sums are nil for a guest, see [ConnectExisting].
 	leases, sums jetstream.KeyValue
 	replicas     int
 	log          *slog.Logger
-	// existingOnly makes no streams.
+	// existingOnly keeps the connection from creating streams.
 	existingOnly bool
-	// inbox is where all inboxes of this connection begin.
+	// inbox is the prefix of all inboxes of this connection.
 	inbox   string
 	denials denials
 
-	ensuring singleflight.Group // one goroutine at a time makes streams again
+	ensuring singleflight.Group // one goroutine at a time creates streams again
 }
 
 const (
-	// requestTimeout bounds each thing that is asked of NATS. It is longer than an
-	// election in a NATS cluster usually takes.
+	// requestTimeout bounds each request to NATS. It is longer than a usual election in a NATS cluster.
 	requestTimeout = 10 * time.Second
-	// answerTimeout is for how long an answer is waited for before asking again:
-	// the server that was asked may not have lived to give it.
+	// answerTimeout is how long the client waits for an answer before it asks again: the server may have died before it
+	// could answer.
 	answerTimeout = 2 * time.Second
 )
 
 const ensureRetry = 500 * time.Millisecond
 
-// Connect connects and creates the streams, and waits until both are done or ctx is. It retries servers that do not answer yet; refused credentials
-// are an error at once. The caller must call Close.
+// Connect connects and creates the streams, and waits until both are done or ctx is. It retries servers that do not
+// answer yet; refused credentials are an error at once. The caller must call Close.
 func Connect(ctx context.Context, o Options) (*Queue, error) {
 	q := &Queue{replicas: max(1, o.Replicas), log: o.Logger}
 	if q.log == nil {
@@ -95,8 +93,8 @@ func Connect(ctx context.Context, o Options) (*Queue, error) {
 	return q, nil
 }
 
-// applyWithRetry makes the streams as soon as NATS can: servers of a cluster that has
-// just been started take connections before they have agreed on a leader.
+// applyWithRetry creates the streams as soon as NATS can. Servers of a cluster that has just started accept connections
+// before they have elected a leader.
 func (q *Queue) applyWithRetry(ctx context.Context) error {
 	for warned := false; ; warned = true {
 		err := q.applyStreams(ctx)
@@ -113,8 +111,9 @@ func (q *Queue) applyWithRetry(ctx context.Context) error {
 	}
 }
 
-// ConnectExisting connects and never creates anything in NATS, for programs that only read and send. They need no right to create streams, and
-// cannot create them with wrong settings. The caller must call Close. Credentials that NATS refuses later end the connection.
+// ConnectExisting connects without ever creating anything in NATS. It is for clients that only read and send. They need
+// no right to create streams, and need not know the number of replicas. The caller must call Close. If NATS later
+// refuses the credentials, the connection ends.
 func ConnectExisting(ctx context.Context, o Options) (*Queue, error) {
 	q := &Queue{log: o.Logger, existingOnly: true}
 	if q.log == nil {
@@ -176,7 +175,7 @@ func (q *Queue) natsOptions(o Options, connected chan<- struct{}, failed chan<- 
 		nats.MaxReconnects(-1),
 		nats.ReconnectWait(250 * time.Millisecond),
 		nats.ReconnectJitter(250*time.Millisecond, 500*time.Millisecond),
-		// Notices a half-open connection within 20 s.
+		// With these the client notices a half-open connection within 20 s.
 		nats.PingInterval(10 * time.Second),
 		nats.MaxPingsOutstanding(2),
 		nats.ConnectHandler(func(*nats.Conn) { trySend(connected, struct{}{}) }),
@@ -195,7 +194,8 @@ func (q *Queue) natsOptions(o Options, connected chan<- struct{}, failed chan<- 
 		}),
 	}
 	if !q.existingOnly {
-		// A password that is being rotated must not end a running process. A guest has a user, who is to hear of it.
+		// A password that is being rotated must not end a running process. The user of a guest connection must see the
+		// error.
 		opts = append(opts, nats.IgnoreAuthErrorAbort())
 	}
 	q.inbox = cmp.Or(o.InboxPrefix, "_INBOX")
@@ -224,7 +224,7 @@ func trySend[T any](ch chan<- T, v T) {
 	}
 }
 
-// IsConnected says whether NATS is reachable at this moment, for readiness probes.
+// IsConnected reports whether NATS is reachable at this moment, for readiness probes.
 func (q *Queue) IsConnected() bool { return q.nc.IsConnected() }
 
 // Close sends the buffered messages, for at most a second, and ends the connection.
@@ -237,7 +237,7 @@ func (q *Queue) Close() {
 	q.nc.Close()
 }
 
-// redactURLs takes passwords out of a comma-separated list of URLs.
+// redactURLs removes passwords from a comma-separated list of URLs.
 func redactURLs(urls string) string {
 	parts := strings.Split(urls, ",")
 	for i, p := range parts {

@@ -15,35 +15,33 @@ import (
 	"sluice.dev/sluice/pkg/event"
 )
 
-// ReadOptions say which events to read.
+// ReadOptions select the events to read.
 type ReadOptions struct {
-	// Cluster, Namespace and Name select Rollouts; an empty one selects all.
+	// Cluster, Namespace and Name select the Rollouts; an empty one selects all.
 	Cluster, Namespace, Name string
-	// Since leaves out earlier events; zero means from the beginning.
+	// Since skips events that were stored before; zero means from the beginning.
 	Since time.Time
-	// Follow goes on with what comes, until the context ends. Without it, reading
-	// ends at the last event that was stored when it began.
+	// Follow continues with new events until the context ends. Without it, reading ends at the last event that was
+	// stored when it began.
 	Follow bool
-	// OnInterruption, if set, is told when following stops short, with why, and with nil once it goes on. The goroutine that
-	// reads calls it, and waits for it.
+	// OnInterruption, if set, is called with the error when following is interrupted, and with nil once it continues.
+	// The goroutine that reads calls it, and waits for it.
 	OnInterruption func(error)
 }
 
 const (
 	readHeartbeat = 2 * time.Second
-	// readerIdle is when the server forgets a reader that has died.
+	// readerIdle is the idle time after which the server removes the consumer of a dead reader.
 	readerIdle = time.Minute
-	// reread is the pause before reading goes on after an error.
+	// reread is the pause before reading continues after an error.
 	reread = 250 * time.Millisecond
 )
 
-// ReadEvents reads events from SLUICE_EVENTS, in the order in which they were stored.
-// One that is stored twice is read twice. Messages that are no CloudEvents are
-// passed over, and logged.
+// ReadEvents reads events from SLUICE_EVENTS, in the order in which they were stored. It reads an event twice that is
+// stored twice. It logs and skips messages that are not CloudEvents.
 //
-// An error is the last that it yields. When following, only the beginning can
-// fail, and credentials that NATS does not take any more: a lost connection, or a
-// stream that is made again, delays.
+// An error is its last value. When it follows, only the start can fail, or the connection when NATS no longer accepts
+// the credentials. A lost connection, or a stream that is created again, only delays.
 func (q *Queue) ReadEvents(ctx context.Context, o ReadOptions) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		r := &eventReader{q: q, ReadOptions: o, yield: yield}
@@ -53,19 +51,19 @@ func (q *Queue) ReadEvents(ctx context.Context, o ReadOptions) iter.Seq2[event.E
 	}
 }
 
-// eventReader is one read: the remaining limits, and the position.
+// eventReader is one reading, with its position.
 type eventReader struct {
 	q *Queue
 	ReadOptions
 	yield   func(event.Event, error) bool
 	subject string
 
-	// consumer and its stream, told apart from one of that name made later.
+	// consumer reads from the stream that was created at that time. A later stream of the same name has another time.
 	consumer jetstream.Consumer
 	created  time.Time
-	// at is the sequence in the stream that was read last; until where to stop.
+	// at is the sequence number of the last event that was read; until is the number to stop at.
 	at, until uint64
-	// done: the caller wants no more events, or no more exist.
+	// done is true if the caller wants no more events, or if all were read.
 	done bool
 }
 
@@ -118,7 +116,7 @@ func (r *eventReader) setSubject() error {
 	return nil
 }
 
-// openConsumer creates a consumer that begins after the last read event.
+// openConsumer creates a consumer that continues after the last event that was read.
 func (r *eventReader) openConsumer(ctx context.Context) error {
 	stream, err := r.q.js.Stream(ctx, StreamEvents)
 	if err != nil {
@@ -144,7 +142,8 @@ func (r *eventReader) openConsumer(ctx context.Context) error {
 	return nil
 }
 
-// reopenConsumer opens again until it works, or ctx ends, or the connection: a guest's does when NATS refuses it twice.
+// reopenConsumer tries to open the consumer until it succeeds, ctx ends, or the connection is closed. The connection of
+// a guest is closed when NATS refuses it twice.
 func (r *eventReader) reopenConsumer(ctx context.Context) error {
 	for {
 		select {
@@ -165,8 +164,8 @@ func (r *eventReader) reopenConsumer(ctx context.Context) error {
 	}
 }
 
-// yieldEvents yields the events of the consumer, until r is done or it may have missed some: NATS does not deliver again the messages that were on
-// their way while a connection was lost.
+// yieldEvents yields the events of the consumer, until r is done or an event may be missing. NATS does not deliver
+// again the events that were on their way when a connection was lost.
 func (r *eventReader) yieldEvents(ctx context.Context) error {
 	if r.done {
 		return nil
@@ -213,7 +212,7 @@ func (r *eventReader) yieldEvents(ctx context.Context) error {
 	}
 }
 
-// yieldEvent reports whether more is wanted.
+// yieldEvent reports whether the caller wants more events.
 func (r *eventReader) yieldEvent(m jetstream.Msg) bool {
 	if !r.Follow && r.at > r.until {
 		return false
@@ -226,7 +225,7 @@ func (r *eventReader) yieldEvent(m jetstream.Msg) bool {
 	return r.yield(e, nil)
 }
 
-// deleteConsumer takes the consumer away; if that fails the server does so by itself.
+// deleteConsumer deletes the consumer; if that fails, the server removes it later.
 func (r *eventReader) deleteConsumer(name string) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

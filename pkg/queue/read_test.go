@@ -14,7 +14,7 @@ import (
 	"sluice.dev/sluice/pkg/queue"
 )
 
-// tell publishes the event of a transition with this sequence.
+// tell publishes the event of a transition with this sequence number.
 func (w *world) tell(q *queue.Queue, k queue.Key, seq int64) {
 	w.Helper()
 	w.until("an event is published", func(ctx context.Context) error { return q.PublishEvent(ctx, aTransition(w.T, k, seq)) })
@@ -32,7 +32,7 @@ func aTransition(t *testing.T, k queue.Key, seq int64) event.Event {
 	return e
 }
 
-// ids reads to the end.
+// ids returns the ids of all events.
 func ids(t *testing.T, events iter.Seq2[event.Event, error]) (list []string) {
 	t.Helper()
 	for e, err := range events {
@@ -73,7 +73,7 @@ func TestReadingEndsAtTheLastEventThatWasStored(t *testing.T) {
 func TestReadingLeavesWhatComesMeanwhile(t *testing.T) {
 	w := aWorld(t)
 	q := w.connect()
-	const stored = 600 // more than a reader is sent at once
+	const stored = 600 // more than one batch of a reader
 	for seq := range int64(stored) {
 		w.tell(q, named("x"), seq+1)
 	}
@@ -122,7 +122,7 @@ func TestWhatIsNoEventIsPassedOver(t *testing.T) {
 	}
 }
 
-// follow reads on in the background.
+// follow reads events in the background.
 func (w *world) follow(q *queue.Queue, o queue.ReadOptions) (got <-chan string) {
 	ctx, cancel := context.WithCancel(w.Context())
 	ch, done := make(chan string, 100), make(chan struct{})
@@ -162,7 +162,7 @@ func TestFollowingGoesOnWhenNATSComesBack(t *testing.T) {
 	if err := w.admin.DeleteStream(t.Context(), queue.StreamEvents); err != nil {
 		t.Fatal(err)
 	}
-	for seq := range int64(3) { // fewer than the stream had before
+	for seq := range int64(3) { // fewer than the old stream had
 		w.tell(q, named("x"), seq+4)
 		want(fmt.Sprintf("u-x/%d", seq+4))
 	}
@@ -192,7 +192,7 @@ func TestAReaderIsGoneFromNATSWhenItsContextIs(t *testing.T) {
 	w.noReaders(0)
 }
 
-// noReaders waits until no more than n consumers are left on the events.
+// noReaders waits until at most n consumers remain on the stream of events.
 func (w *world) noReaders(n int) {
 	w.Helper()
 	w.until("readers are gone", func(ctx context.Context) error {

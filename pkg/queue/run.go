@@ -13,20 +13,18 @@ import (
 )
 
 const (
-	// ownTimers: waits up to this long are armed in this process too, as NATS
-	// fires up to 250 ms late.
+	// ownTimers is the longest wait that this process also times itself, because NATS fires up to 250 ms late.
 	ownTimers = time.Minute
 
 	backoffFirst = 100 * time.Millisecond
 	backoffMax   = time.Minute
-	// holdMax is the longest wait that is left to a delivery: one that waits holds
-	// a place among maxAckPending. Longer waits are timers.
+	// holdMax is the longest wait of a held delivery, which counts against maxAckPending. Longer waits are timers.
 	holdMax = 5 * time.Second
 
 	// retryAfterMax is how long the API server can stop all runs by one answer.
 	retryAfterMax = 30 * time.Second
 
-	// runLimit ends a run that hangs: without it the key would wait as long, and no user would know.
+	// runLimit ends a run that hangs. Until then its key does not run, and no other process notices.
 	runLimit = 2 * time.Minute
 
 	conflictMax = 500 * time.Millisecond
@@ -47,8 +45,8 @@ func (c *consumer) runWorker(ctx context.Context) {
 	}
 }
 
-// runKey is one run: lease, look, arm the timer, release, acknowledge. d is nil
-// if no message but the process's own clock asked for it.
+// runKey is one run: take the lease, call the handler, arm the timer, release, acknowledge. d is nil if the process's
+// own timer caused the run, and no message did.
 func (c *consumer) runKey(ctx context.Context, key Key, d *delivery) {
 	if d != nil && c.shouldAbandon(ctx, key, d) {
 		c.abandonWork(ctx, key, d)
@@ -77,7 +75,7 @@ func (c *consumer) runKey(ctx context.Context, key Key, d *delivery) {
 	settle()
 }
 
-// callHandler calls the handler and makes a panic an error.
+// callHandler calls the handler and turns a panic into an error.
 func (c *consumer) callHandler(ctx context.Context, key Key) (r Result) {
 	ctx, run := startSpan(ctx, "run", trace.SpanKindConsumer, key)
 	defer func() { endSpan(run, r.Err) }()
@@ -93,7 +91,8 @@ func (c *consumer) callHandler(ctx context.Context, key Key) (r Result) {
 	return c.Handler(ctx, key)
 }
 
-// applyResult arms the timer of the result, still under the lease so that no older timer overwrites a newer run's. It returns the answer to NATS.
+// applyResult arms the timers of the result, and returns the function that settles the delivery. It arms them under the
+// lease, so that no older timer overwrites the timer of a newer run.
 func (c *consumer) applyResult(ctx context.Context, key Key, d *delivery, r Result) (settle func()) {
 	slow := c.throttleRuns(r.RetryAfter)
 	if r.Err != nil {
@@ -123,14 +122,14 @@ func (c *consumer) applyResult(ctx context.Context, key Key, d *delivery, r Resu
 	}
 }
 
-// armTimer sets the timer in NATS, and in this process for short waits or if NATS
-// does not take it. It says whether NATS has it.
+// armTimer sets the timer in NATS. It also sets it in this process for short waits, or if NATS does not take it. It
+// reports whether NATS has it.
 func (c *consumer) armTimer(ctx context.Context, key Key, at time.Time) bool {
 	if at.IsZero() {
 		c.wakeKey(key, at)
 		return true
 	}
-	// The process that set it may die, so that even a short wait goes to NATS.
+	// This process may die, so even a short wait goes to NATS.
 	if err := c.queue.SetTimer(context.WithoutCancel(ctx), key, at); err != nil {
 		c.Logger.Warn("the timer is armed in this process only", "key", key.String(), "error", err)
 		c.wakeKey(key, at)
@@ -143,9 +142,8 @@ func (c *consumer) armTimer(ctx context.Context, key Key, at time.Time) bool {
 	return true
 }
 
-// holdDelivery has the key run again after the delay, and keeps its delivery until then.
-// It is not given back to NATS for that: a delivery more would look like a
-// process more that died of it.
+// holdDelivery runs the key again after the delay, and keeps its delivery until then. It does not return the delivery
+// to NATS, because another delivery would look like another process that died.
 func (c *consumer) holdDelivery(key Key, d *delivery, delay time.Duration) {
 	if d == nil {
 		c.wakeKey(key, time.Now().Add(delay))
@@ -168,7 +166,7 @@ func (c *consumer) holdDelivery(key Key, d *delivery, delay time.Duration) {
 	}
 }
 
-// leaseConflictDelay says how long to wait because another process works on the key.
+// leaseConflictDelay returns how long to wait while another process works on the key.
 func (c *consumer) leaseConflictDelay(key Key) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -177,7 +175,7 @@ func (c *consumer) leaseConflictDelay(key Key) time.Duration {
 	return conflictDelay(e.conflicts)
 }
 
-// resetLeaseFailures takes in that the lease was had, which ends both rows.
+// resetLeaseFailures notes that the lease was taken, which resets both counts.
 func (c *consumer) resetLeaseFailures(key Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -185,8 +183,8 @@ func (c *consumer) resetLeaseFailures(key Key) {
 	e.conflicts, e.leaseErrors = 0, 0
 }
 
-// leaseErrorDelay says how long to wait because NATS does not tell whose the key is: 0.1 s
-// doubling to holdMax, less up to a third. That is no failure of the key.
+// leaseErrorDelay returns how long to wait when NATS does not say which process holds the lease. It is 0.1 s, doubling
+// to holdMax, less up to a third. That is not a failure of the key.
 func (c *consumer) leaseErrorDelay(key Key) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -202,8 +200,8 @@ func conflictDelay(n int) time.Duration {
 	return min(d<<min(max(n-1, 0), 5), conflictMax)
 }
 
-// throttleRuns begins no run for as long as the API server asked for, and returns
-// when to come back with what it refused.
+// throttleRuns begins no run for as long as the API server asked for. It returns the delay of the key that the API
+// server refused.
 func (c *consumer) throttleRuns(asked time.Duration) (delay time.Duration) {
 	if asked <= 0 {
 		return 0
@@ -221,13 +219,12 @@ func (c *consumer) throttleRuns(asked time.Duration) (delay time.Duration) {
 	if added > 0 {
 		c.Metrics.throttledSeconds.Add(added.Seconds())
 	}
-	// Deliveries that were refused together do not come back together.
+	// Keys that were refused together must not come back together.
 	return pause + rand.N(pause/4+1)
 }
 
-// failureBackoff counts a failure of the key and says how long to wait: 0.1 s doubling
-// to a minute, less up to a third so that many do not come back at once. With it
-// comes how many failures there were in a row.
+// failureBackoff counts a failure of the key and returns the delay: 0.1 s, doubling to a minute, less up to a third so
+// that many keys do not come back at once. It also returns the number of failures in a row.
 func (c *consumer) failureBackoff(key Key) (delay time.Duration, failures int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -241,8 +238,7 @@ func (c *consumer) failureBackoff(key Key) (delay time.Duration, failures int) {
 	return delay - rand.N(delay/3), e.failures
 }
 
-// recordFailure is backoff after a run; of a key that fails again and again it leaves
-// word among the dead letters.
+// recordFailure is failureBackoff after a run. It writes a dead letter for a key that fails again and again.
 func (c *consumer) recordFailure(ctx context.Context, key Key, err error) time.Duration {
 	delay, failures := c.failureBackoff(key)
 	if failures%deadLetterEvery == 0 {

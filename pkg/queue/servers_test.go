@@ -17,8 +17,7 @@ import (
 	"sluice.dev/sluice/test/ports"
 )
 
-// program is the NATS server as a program of its own, built once; TestMain
-// removes it.
+// program builds the NATS server as a program of its own, once; TestMain removes it.
 var program = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "sluice-nats-")
 	if err != nil {
@@ -27,7 +26,7 @@ var program = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(dir, "nats-server")
 	built = dir
 	build := exec.Command("go", "build", "-o", path, "github.com/nats-io/nats-server/v2")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0") // compiled like all else, also under the race detector
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // also when the race detector needs cgo: the server is built like everything else
 	out, err := build.CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("build nats-server: %w\n%s", err, out)
@@ -54,8 +53,7 @@ type process struct {
 
 const user, password = "sluice", "correct horse"
 
-// aProcess starts a NATS server at the port, with JetStream and one user. more is
-// added to its configuration.
+// aProcess starts a NATS server at the port, with JetStream and one user. more is added to its configuration.
 func aProcess(t *testing.T, name string, port int, more string) *process {
 	t.Helper()
 	if testing.Short() {
@@ -85,7 +83,7 @@ func (p *process) start() {
 	}
 }
 
-// kill ends the process without giving it a chance to say goodbye.
+// kill ends the process without an orderly shutdown.
 func (p *process) kill() {
 	if p.running == nil {
 		return
@@ -93,7 +91,7 @@ func (p *process) kill() {
 	if err := p.running.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		p.Error(err)
 	}
-	_ = p.running.Wait() // it was killed, and says so
+	_ = p.running.Wait() // it reports that the process was killed
 	p.running = nil
 }
 

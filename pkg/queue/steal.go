@@ -9,7 +9,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// idlePrefix is where processes with free workers say so. Nothing of it is stored.
+// idlePrefix is the prefix of the subjects on which processes announce free workers. NATS does not store these
+// messages.
 const idlePrefix = "sluice.idle."
 
 func (c *consumer) idleSubject() string {
@@ -23,9 +24,8 @@ func (c *consumer) idleSubject() string {
 	return subject
 }
 
-// announceIdle tells the other processes that workers are free here, if any are. They may
-// hold work for which they have none: because this process has just started, or
-// because theirs are busy with something slow.
+// announceIdle tells the other processes that this one has free workers, if it has any. The others may hold work
+// without a free worker, because this process has just started, or because their workers are busy with slow work.
 func (c *consumer) announceIdle() {
 	if !c.fairQueue.hasIdleWorkers(time.Now()) {
 		return
@@ -35,7 +35,7 @@ func (c *consumer) announceIdle() {
 	}
 }
 
-// listenIdle gives to those who beg.
+// listenIdle sheds work for processes with free workers.
 func (c *consumer) listenIdle() (stop func(), err error) {
 	s, err := c.queue.nc.Subscribe(c.idleSubject(), func(m *nats.Msg) {
 		if string(m.Data) != c.holder {
@@ -45,17 +45,17 @@ func (c *consumer) listenIdle() (stop func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen for processes with free workers: %w", err)
 	}
-	return func() { _ = s.Unsubscribe() }, nil // fails only without a connection
+	return func() { _ = s.Unsubscribe() }, nil // it fails only without a connection
 }
 
-// shedHints returns half of what waits here to NATS, the newest: the rest is likely
-// to have its turn before it could get one elsewhere.
+// shedHints returns the newer half of the waiting deliveries to NATS. The older half will probably run here before it
+// could run elsewhere.
 func (c *consumer) shedHints() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var waiting []*entry
 	for _, e := range c.entries {
-		// Being given back counts as a delivery, and must not look like poison.
+		// A returned message counts as delivered. It must not look like work that kills processes.
 		if e.next != nil && !e.working && e.next.times < maxDeliver/2 {
 			waiting = append(waiting, e)
 		}
@@ -64,7 +64,7 @@ func (c *consumer) shedHints() {
 	if len(waiting) == 0 || c.stopping {
 		return
 	}
-	// Taking on, this process would get half of it back.
+	// If this process went on taking, it would get half of the returned work back.
 	c.shedAt = time.Now()
 	if c.drainPull != nil {
 		c.drainPull()

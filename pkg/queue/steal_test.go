@@ -10,7 +10,7 @@ import (
 	"sluice.dev/sluice/pkg/queue"
 )
 
-// Holding much is no reason to leave little to others.
+// A process that holds many deliveries must leave work to the others.
 func TestProcessesShareAFlood(t *testing.T) {
 	w := aWorld(t)
 	hints := w.connect()
@@ -21,7 +21,7 @@ func TestProcessesShareAFlood(t *testing.T) {
 			runs[i].Add(1)
 			select {
 			case <-ctx.Done():
-			case <-time.After(10 * time.Millisecond): // as real work does
+			case <-time.After(10 * time.Millisecond): // as real work takes
 			}
 			return queue.Result{}
 		})
@@ -44,7 +44,8 @@ func TestProcessesShareAFlood(t *testing.T) {
 	}
 }
 
-// All workers of a process hang. Its other deliveries do not wait with them: a process with free workers gets them.
+// All workers of a process hang. The other deliveries that it holds are not lost: a process with free workers gets
+// them.
 func TestAProcessThatJoinsLateGetsItsShare(t *testing.T) {
 	w := aWorld(t)
 	hints := w.connect()

@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Names in NATS.
+// Names of streams and buckets in NATS.
 const (
 	StreamWork      = "SLUICE_WORK"
 	StreamEvents    = "SLUICE_EVENTS"
@@ -21,19 +21,19 @@ const (
 	BucketAnalysis  = "sluice_analysis"
 )
 
-// advisories is where NATS tells that a hint was delivered too often.
+// advisories is the subject on which NATS reports that a hint was delivered too often.
 const advisories = "$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES." + StreamWork + "."
 
 const (
 	leaseTTL = 6 * time.Second
-	// keepEvents is how long events, decisions and dead letters can be read.
+	// keepEvents is how long NATS keeps events, decisions and dead letters.
 	keepEvents = 7 * 24 * time.Hour
-	// keepLetters is how many of one key are kept: the newest says it all.
+	// keepLetters is how many letters of one key are kept; the newest has everything.
 	keepLetters = 10
 	// gatherBound is how long servers may take to become a cluster.
 	gatherBound = 30 * time.Second
 	gatherRetry = 250 * time.Millisecond
-	// deletionEnds is ample for a server to remove a stream's files.
+	// deletionEnds is long enough for a server to remove a stream's files.
 	deletionEnds = 100 * time.Millisecond
 )
 
@@ -48,13 +48,13 @@ func (q *Queue) streamConfigs() []jetstream.StreamConfig {
 	dead.MaxMsgsPerSubject = keepLetters
 	return []jetstream.StreamConfig{
 		{
-			// The stream has hints and timers and nothing else: a client that may publish a schedule to one of its subjects can reach all of them.
+			// Only hints and timers are in this stream: a user that may publish a schedule to one of its subjects can
+			// reach all of them.
 			Name: StreamWork, Description: "Hints to look at a rollout, and its timers",
 			Subjects: []string{workPrefix + ">", timerPrefix + ">", measurePrefix + ">", tickPrefix + ">"}, Replicas: q.replicas,
 			Storage: jetstream.FileStorage, Retention: jetstream.WorkQueuePolicy,
 			MaxMsgsPerSubject: 1, Discard: jetstream.DiscardOld,
-			// Schedules bring roll-ups with them; written out, so that an update
-			// compares equal.
+			// Schedules imply roll-ups. They are set here too, so that an update compares equal.
 			AllowMsgSchedules: true, AllowRollup: true,
 		},
 		archive(StreamEvents, "Events of releases", eventPrefix+">"),
@@ -75,8 +75,8 @@ func (q *Queue) bucketConfigs() []jetstream.KeyValueConfig {
 	}
 }
 
-// applyStreams creates all streams and buckets, or updates them. Several processes may do so at once. It writes nothing to those that are up to
-// date. It gives servers that have just started time to find each other.
+// applyStreams creates or updates all streams and buckets. Several processes may do so at once. It does not write to
+// streams that are up to date. It gives servers that have just started the time to find each other.
 func (q *Queue) applyStreams(ctx context.Context) error {
 	until := time.Now().Add(gatherBound)
 	for {
@@ -90,7 +90,7 @@ func (q *Queue) applyStreams(ctx context.Context) error {
 	}
 }
 
-// isGathering says that the servers of a cluster do not know each other yet.
+// isGathering reports whether the servers of a cluster do not know each other yet.
 func isGathering(err error) bool {
 	const noSuitablePeers, temporarilyUnavailable = 10005, 10008
 	var refused *jetstream.APIError
@@ -127,9 +127,8 @@ func (q *Queue) applyStreamsOnce(ctx context.Context) error {
 	return nil
 }
 
-// WorkStreamCreated is when the stream of work was made. Another one than before means
-// that the stream was lost meanwhile, and with it all hints and timers: who has
-// given hints gives them again.
+// WorkStreamCreated returns the creation time of the stream of work. If it changes, the stream was lost in between with
+// all hints and timers, and each sender of hints must send them again.
 func (q *Queue) WorkStreamCreated(ctx context.Context) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -140,11 +139,10 @@ func (q *Queue) WorkStreamCreated(ctx context.Context) (time.Time, error) {
 	return stream.CachedInfo().Created, nil
 }
 
-// ensureStreams creates missing streams again. It leaves existing ones alone: a NATS server that gets a request to create or update a stream while
-// it deletes the stream may keep one that takes messages and never answers. The exception is a stream that lacks a subject: a process of an older
-// version has updated it.
-//
-// A caller that comes while another call is under way waits for that call.
+// ensureStreams creates missing streams again. It does not touch existing streams. If a NATS server creates or updates
+// a stream while it deletes the stream, the result may be a stream that takes messages and never answers. The exception
+// is a stream that lacks a subject, because a process of an older version has set its own configuration. A caller that
+// comes during such a repair waits for its end.
 func (q *Queue) ensureStreams(ctx context.Context) error {
 	done := q.ensuring.DoChan("", func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
@@ -187,7 +185,7 @@ func lacksSubject(have, want []string) bool {
 	return slices.ContainsFunc(want, func(s string) bool { return !slices.Contains(have, s) })
 }
 
-// ensureStream returns the configuration of the stream if it is there.
+// ensureStream returns the configuration of the stream if it exists.
 func (q *Queue) ensureStream(ctx context.Context, name string, create func() error) (*jetstream.StreamConfig, error) {
 	var there *jetstream.StreamConfig
 	err := withAnswerTimeout(ctx, func(ctx context.Context) error {
@@ -200,7 +198,7 @@ func (q *Queue) ensureStream(ctx context.Context, name string, create func() err
 	if !errors.Is(err, jetstream.ErrStreamNotFound) {
 		return there, err
 	}
-	// For the same reason: let a deletion under way come to its end.
+	// For the same reason it waits for the end of a deletion under way.
 	select {
 	case <-time.After(deletionEnds):
 	case <-ctx.Done():
@@ -213,8 +211,8 @@ func (q *Queue) ensureStream(ctx context.Context, name string, create func() err
 	return nil, nil
 }
 
-// withRecovery runs do until it works, for at most requestTimeout. It creates missing streams again, and retries when no server answers, because the
-// server may have died of the request. So do may run twice, and the first reply is lost.
+// withRecovery runs do until it succeeds, for at most requestTimeout. It creates missing streams again. It asks again
+// if no answer comes, because the server may have died. So do may run twice, and the first reply may be lost.
 func (q *Queue) withRecovery(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -237,14 +235,14 @@ func (q *Queue) withRecovery(ctx context.Context, do func(context.Context) error
 	}
 }
 
-// withAnswerTimeout gives one attempt its time.
+// withAnswerTimeout bounds one attempt.
 func withAnswerTimeout(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	return do(ctx)
 }
 
-// isGone says that a stream, bucket or consumer does not exist (any more).
+// isGone reports whether a stream, bucket or consumer does not exist, or no longer exists.
 func isGone(err error) bool {
 	for _, gone := range []error{
 		jetstream.ErrNoStreamResponse, jetstream.ErrStreamNotFound, jetstream.ErrConsumerNotFound,

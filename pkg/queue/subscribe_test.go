@@ -20,7 +20,7 @@ import (
 	"sluice.dev/sluice/test/natsdir"
 )
 
-// The text between the marks is also in docs/events.md.
+// docs/events.md has the same text as the lines between the marks.
 
 // begin subscribe
 func subscribe(nc *nats.Conn, subject string, handle func(*cloudevents.Event, error)) (*nats.Subscription, error) {
@@ -89,7 +89,7 @@ func TestTheSubscriberIsDocumentedAsItIs(t *testing.T) {
 	}
 }
 
-// The rights come from docs/events.md.
+// docs/events.md lists the rights.
 func TestAReaderNeedsNoMoreThanTheDocumentedRights(t *testing.T) {
 	t.Parallel()
 	var rights []string

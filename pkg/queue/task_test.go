@@ -16,7 +16,7 @@ import (
 	"sluice.dev/sluice/pkg/queue"
 )
 
-// measuring is the analysis of a Rollout.
+// measuring returns the key of the analysis of a Rollout.
 func measuring(name string) queue.Key {
 	k := named(name)
 	k.Task = queue.TaskAnalysis
@@ -28,7 +28,7 @@ func (w *world) analyze(q *queue.Queue, h queue.Handler) (stop func() error) {
 	return w.consumeWith(q, queue.ConsumeOptions{Cluster: "c", Task: queue.TaskAnalysis, Workers: 1, Handler: h})
 }
 
-// Each begins while the other is under way, so that neither waits for the other's lease.
+// Each run begins while the other is under way, so neither waits for the other's lease.
 func TestAReleaseAndItsMeasurementsRunSideBySide(t *testing.T) {
 	w := aWorld(t)
 	q := w.connect()
@@ -55,7 +55,7 @@ func TestAReleaseAndItsMeasurementsRunSideBySide(t *testing.T) {
 	}
 }
 
-// Hints and timers of the other task stay where they are.
+// Hints and timers of the other task stay in the stream.
 func TestNobodyTakesTheOtherTask(t *testing.T) {
 	w := aWorld(t)
 	q := w.connect()
@@ -124,7 +124,7 @@ func TestLettersOfTheTasksAreApart(t *testing.T) {
 		t.Errorf("a letter about a release whose measurements fail: %v", err)
 	}
 
-	// One is tried again, the others' letters stay.
+	// After a retry of one letter, the other letters stay.
 	if err := q.RetryDeadLetter(t.Context(), measuring("x")); err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestLettersOfTheTasksAreApart(t *testing.T) {
 	}
 }
 
-// analyzerMade creates the consumer of analyzers in NATS, without a process that works.
+// analyzerMade creates the consumer of analyzers in NATS without a worker.
 func (w *world) analyzerMade(q *queue.Queue) jetstream.Consumer {
 	w.Helper()
 	ran := make(chan queue.Key, 1)
@@ -156,14 +156,15 @@ func (w *world) analyzerMade(q *queue.Queue) jetstream.Consumer {
 	return c
 }
 
-// All analyzers died before they could write the letter: the advisory of NATS becomes one, and it is about no release.
+// Every process died before it could write the letter. The advisory of NATS counts as one, and is not about the
+// release.
 func TestWhatNATSTellsOfMeasurementsIsNotAboutTheRelease(t *testing.T) {
 	w := aWorld(t)
 	q := w.connect()
 	c := w.analyzerMade(q)
 	w.hint(q, measuring("poison"))
 	w.die(c, c.CachedInfo().Config.MaxDeliver)
-	if m, err := c.Next(jetstream.FetchMaxWait(time.Second)); err == nil { // NATS notices when somebody asks for work
+	if m, err := c.Next(jetstream.FetchMaxWait(time.Second)); err == nil { // NATS notices when a client asks for work
 		t.Errorf("poison is delivered once more: %s", m.Subject())
 	}
 	w.until("NATS has told of it", func(ctx context.Context) error { return w.deadMessages(ctx, 1) })
@@ -175,7 +176,7 @@ func TestWhatNATSTellsOfMeasurementsIsNotAboutTheRelease(t *testing.T) {
 	}
 }
 
-// Work that killed analyzers is abandoned like work that killed executors, and reported as theirs.
+// Work that killed analyzers is abandoned like work that killed executors, and its letter names analyzers.
 func TestMeasurementsThatKillAreGivenUp(t *testing.T) {
 	w := aWorld(t)
 	q := w.connect()
@@ -218,7 +219,7 @@ func TestATaskThatDoesNotExistIsRefused(t *testing.T) {
 	}
 }
 
-// Executors with free workers get nothing that waits in analyzers.
+// Executors with free workers get no deliveries that wait in analyzers.
 func TestProcessesBegThoseOfTheirOwnTaskOnly(t *testing.T) {
 	w := aWorld(t)
 	nc, err := nats.Connect(w.server.URL(), nats.UserInfo(w.opts.User, w.opts.Password))

@@ -9,8 +9,7 @@ import (
 	"sluice.dev/sluice/pkg/queue"
 )
 
-// late is how much after its time a timer may fire here: NATS adds up to 250 ms,
-// a loaded machine the rest.
+// late is how long after its time a timer may fire here. NATS adds up to 250 ms, and a loaded machine the rest.
 const late = 2 * time.Minute
 
 func onTime(t *testing.T, at, ran time.Time) {

@@ -13,29 +13,30 @@ import (
 	"sluice.dev/sluice/pkg/event"
 )
 
-// headerTrace is the W3C trace context of a message's sender. The queue passes it on even without a collector of traces.
+// headerTrace is the header with the W3C trace context of a message's sender. It is passed on even if no collector
+// receives traces.
 const headerTrace = "traceparent"
 
-// traceparentOf is the trace context of ctx as text, "" without one.
+// traceparentOf returns the trace context of ctx as text, "" without one.
 func traceparentOf(ctx context.Context) string {
 	carrier := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(ctx, carrier)
 	return carrier[headerTrace]
 }
 
-// WithTraceparent is ctx within the trace that a W3C trace context names; any other text changes nothing.
+// WithTraceparent returns ctx within the trace of a W3C trace context. An invalid text changes nothing.
 func WithTraceparent(ctx context.Context, traceparent string) context.Context {
 	return propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{headerTrace: traceparent})
 }
 
-// stampMessage has a message continue the trace of ctx.
+// stampMessage makes a message continue the trace of ctx.
 func stampMessage(ctx context.Context, m *nats.Msg) {
 	if t := traceparentOf(ctx); t != "" {
 		m.Header.Set(headerTrace, t)
 	}
 }
 
-// stampEvent is an event that continues the trace of ctx, unless it names one.
+// stampEvent returns an event that continues the trace of ctx, unless the event names a trace.
 func stampEvent(ctx context.Context, e event.Event) event.Event {
 	t := traceparentOf(ctx)
 	if _, named := e.Extensions()[headerTrace]; named || t == "" {
@@ -57,7 +58,7 @@ func startSpan(ctx context.Context, name string, kind trace.SpanKind, key Key) (
 	return otel.Tracer("sluice.dev/sluice/pkg/queue").Start(ctx, name, trace.WithSpanKind(kind), trace.WithAttributes(about...))
 }
 
-// endSpan ends a span with the outcome of what it was about.
+// endSpan ends a span with the outcome of its work.
 func endSpan(s trace.Span, err error) {
 	if err != nil {
 		s.RecordError(err)

@@ -10,7 +10,7 @@ import (
 	"sluice.dev/sluice/pkg/queue"
 )
 
-// before is the stream of work as it was before there were measurements.
+// before returns the stream of work as it was before measurements existed.
 func before() jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name: queue.StreamWork, Description: "Hints to look at a rollout, and its timer", Subjects: []string{"sluice.work.>", "sluice.timer.>"}, Replicas: 1,
@@ -58,7 +58,7 @@ func TestAStreamOfAnOlderVersionTakesMeasurementsInAndKeepsWhatItHas(t *testing.
 	w.settled()
 }
 
-// While parts are replaced one by one, an old one may start after a new one.
+// During a rolling update of the components, an old one may start after a new one.
 func TestAnOlderVersionThatStartsLaterDoesNotEndMeasurements(t *testing.T) {
 	w := aWorld(t)
 	q := w.connect()

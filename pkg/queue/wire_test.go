@@ -17,7 +17,7 @@ import (
 	"sluice.dev/sluice/pkg/queue"
 )
 
-// wire notes what goes over NATS about the work of a test: each thing by one word.
+// wire notes the messages on NATS about the work of a test, one word for each.
 type wire struct {
 	mu    sync.Mutex
 	words []string
@@ -68,7 +68,7 @@ func wordFor(m *nats.Msg) string {
 	return ""
 }
 
-// count is how often a word was said.
+// count returns how often a word was noted.
 func (h *wire) count(word string) (n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -80,7 +80,7 @@ func (h *wire) count(word string) (n int) {
 	return n
 }
 
-// until returns the messages up to the first one with this word.
+// until waits for a word and returns all words up to its first occurrence.
 func (h *wire) until(w *world, word string) []string {
 	w.Helper()
 	for {
@@ -110,8 +110,7 @@ func TestARunTakesTheLeaseSetsTheTimerReleasesTheLeaseAndThenAcknowledges(t *tes
 	}
 }
 
-// A run that takes longer than the lease lasts and than NATS waits for an
-// acknowledgement keeps both by telling that it is alive.
+// A run takes longer than its lease and the ack wait of its hint. It keeps both by renewing them.
 func TestALongRunKeepsItsLeaseAndItsHint(t *testing.T) {
 	w := aWorld(t)
 	begun, goOn := make(chan struct{}, 10), make(chan struct{})
@@ -133,7 +132,7 @@ func TestALongRunKeepsItsLeaseAndItsHint(t *testing.T) {
 	w.hint(first, named("x"))
 	receive(w, "run", begun)
 	w.consume(w.connect(), "c", 1, run)
-	// Each is told every two seconds, and would be over after six.
+	// Each is renewed every two seconds, and would expire after six.
 	for giveUp := time.After(patience); heard.count("lease") < 5 || heard.count("+WPI") < 4; {
 		if n := heard.count("+WPI"); n > 12 {
 			t.Fatalf("the hint was kept alive %d times, and the lease was written %d times", n, heard.count("lease"))
@@ -156,7 +155,8 @@ func TestALongRunKeepsItsLeaseAndItsHint(t *testing.T) {
 	}
 }
 
-// A run that loses its lease goes on, since its writes carry preconditions. The queue tells the run that it has lost the lease, and counts it.
+// A run that loses its lease goes on, because its writes carry preconditions. The queue tells the run that it has lost
+// the lease, and counts the loss.
 func TestALeaseThatIsLostIsCountedAndTheRunGoesOn(t *testing.T) {
 	w := aWorld(t)
 	q := w.connect()
@@ -198,8 +198,8 @@ func TestALeaseThatIsLostIsCountedAndTheRunGoesOn(t *testing.T) {
 	}
 }
 
-// Waiting, for a lease or after an error, is no delivery: those are counted, and
-// twenty are the end of a hint.
+// A key that waits, for a lease or after an error, costs no delivery. NATS counts deliveries, and drops a hint after
+// twenty.
 func TestAKeyThatWaitsIsNotDeliveredAgain(t *testing.T) {
 	w := aWorld(t)
 	begun, goOn := make(chan struct{}, 10), make(chan struct{})
@@ -221,7 +221,7 @@ func TestAKeyThatWaitsIsNotDeliveredAgain(t *testing.T) {
 			return queue.Result{}
 		}})
 	stopped := make(chan error, 1)
-	go func() { stopped <- stop() }() // so that the second process gets the next hint
+	go func() { stopped <- stop() }() // so the second process gets the next hint
 	w.until("only the second process asks for work", func(ctx context.Context) error {
 		c, err := w.admin.Consumer(ctx, queue.StreamWork, "executor-c")
 		if err == nil && c.CachedInfo().NumWaiting != 1 {
@@ -241,7 +241,7 @@ func TestAKeyThatWaitsIsNotDeliveredAgain(t *testing.T) {
 		t.Error(err)
 	}
 	w.settled()
-	// Where every wait was a delivery there would be more than ten. A busy machine may be late to tell NATS that a key is still worked on.
+	// If every wait were a delivery, there would be more than ten. A busy machine may extend a delivery too late.
 	if n := counter(t, metrics, "sluice_queue_redeliveries_total"); n >= 5 || failed.Load() != 4 {
 		t.Errorf("%v redeliveries, %d runs", n, failed.Load())
 	}

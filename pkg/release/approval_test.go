@@ -13,7 +13,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// rolloutBuilder makes Rollouts that read as sentences.
+// rolloutBuilder builds Rollouts in code that reads as a sentence.
 type rolloutBuilder struct{ *api.Rollout }
 
 func aRollout() rolloutBuilder {
@@ -56,7 +56,7 @@ func (b rolloutBuilder) held(reason api.Reason) rolloutBuilder {
 	return b
 }
 
-// promotedBy lets the metrics of every step stand for an approval; they are in this phase now.
+// promotedBy sets AutoPromote on each step and sets the phase of the step's metrics.
 func (b rolloutBuilder) promotedBy(phase api.AnalysisPhase) rolloutBuilder {
 	for i := range b.Spec.Strategy.Canary.Steps {
 		b.Spec.Strategy.Canary.Steps[i].Analysis = &api.Analysis{AutoPromote: true}

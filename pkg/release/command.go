@@ -1,7 +1,7 @@
 package release
 
-// This file says which command a Rollout can be given, and what came of one. A command is for the release that was looked at: if the Rollout has moved on
-// meanwhile, it does not count for what came after.
+// This file decides which commands a user can give to a Rollout, and reports their results. A command counts only for the release that the user has
+// seen. If the Rollout has moved on, the command does not count for a later release.
 
 import (
 	"encoding/json"
@@ -15,17 +15,17 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// Sender is who gives a command, and how.
+// Sender is the user who gives a command.
 type Sender struct {
-	// User is the API server's name of the user.
+	// User is the user's name as the API server knows it.
 	User string
-	// Comment is why.
+	// Comment is the user's reason.
 	Comment string
-	// Program is how the user calls this program.
+	// Program is the name under which the user calls this program.
 	Program string
 }
 
-// NewCommand is the command for the Rollout as it is. The error says, to its user, why there is nothing to do.
+// NewCommand returns the command for the current state of the Rollout. The error tells the user why the command would have no effect.
 func NewCommand(r *api.Rollout, action api.CommandAction, by Sender) (api.Command, error) {
 	name, program := r.Namespace+"/"+r.Name, by.Program
 	c := api.Command{Action: action, Actor: by.User, Comment: by.Comment}
@@ -50,14 +50,14 @@ func NewCommand(r *api.Rollout, action api.CommandAction, by Sender) (api.Comman
 	return c, fmt.Errorf("%q is no command", action)
 }
 
-// maxComment is the limit of the schema.
+// maxComment is the maximum length of a comment in the schema.
 const maxComment = 1024
 
 func commandVerb(action api.CommandAction) string {
 	return strings.ToLower(string(action))
 }
 
-// checkStoppable says why a release cannot be brought to its end, by an abort or by a promotion of all of it.
+// checkStoppable returns an error if the action, an abort or a promotion, cannot end the release.
 func checkStoppable(r *api.Rollout, action api.CommandAction, program string) error {
 	name, status := r.Namespace+"/"+r.Name, r.Status
 	state := rollout.State(status.Sluice.State)
@@ -112,7 +112,7 @@ func checkForcible(r *api.Rollout, program string) error {
 		status.Sluice.Step, name, status.Sluice.State, status.Message, program, r.Name, r.Namespace)
 }
 
-// whyNothingToDo is what the Rollout says about having been aborted.
+// whyNothingToDo returns the message of the Rollout about its abort.
 func whyNothingToDo(r *api.Rollout) string {
 	for _, c := range r.Status.Conditions {
 		if c.Type == api.ConditionProgressing && c.Reason == api.ReasonAborted && c.Status != corev1.ConditionUnknown && c.Message != "" {
@@ -122,8 +122,8 @@ func whyNothingToDo(r *api.Rollout) string {
 	return r.Status.Message
 }
 
-// CommandPatch is the merge patch of the status that gives a command, bound to the observed version of the Rollout. It removes each field of an
-// earlier command that this one does not have.
+// CommandPatch returns the merge patch of the status that gives a command, bound to the resource version of r. The patch removes the fields of an
+// earlier command that this command does not have.
 func CommandPatch(r *api.Rollout, c api.Command) ([]byte, error) {
 	fields := map[string]any{"action": c.Action, "epoch": c.Epoch, "actor": c.Actor, "pauseSeq": nil, "comment": nil}
 	if c.PauseSeq != 0 {
@@ -138,7 +138,7 @@ func CommandPatch(r *api.Rollout, c api.Command) ([]byte, error) {
 	})
 }
 
-// PredictCommand says what the command will do to the Rollout.
+// PredictCommand describes the effect of the command on the Rollout.
 func PredictCommand(r *api.Rollout, c api.Command) string {
 	m := r.Status.Sluice
 	switch c.Action {
@@ -156,7 +156,7 @@ func PredictCommand(r *api.Rollout, c api.Command) string {
 	return text
 }
 
-// metricsObjection is what metrics have against going on.
+// metricsObjection returns the result of the metrics that speaks against the next step.
 func metricsObjection(r *api.Rollout) string {
 	all := r.Status.Analysis
 	if all == nil {
@@ -170,10 +170,10 @@ func metricsObjection(r *api.Rollout) string {
 	return ""
 }
 
-// ErrCommandRefused is wrapped by the errors of commands that the executor took away without following them.
+// ErrCommandRefused is wrapped by the errors of commands that the executor removed without following them.
 var ErrCommandRefused = errors.New("not followed")
 
-// CommandResult says what came of a command: done once the executor has taken it away. The error wraps [ErrCommandRefused].
+// CommandResult describes the result of a command. done reports that the executor has removed the command. The error wraps [ErrCommandRefused].
 func CommandResult(r *api.Rollout, c api.Command, program string) (text string, done bool, err error) {
 	name, status := r.Namespace+"/"+r.Name, r.Status
 	switch given := status.Command; {
@@ -197,7 +197,7 @@ func commandOutcome(r *api.Rollout, c api.Command) (text string, followed bool) 
 	state := rollout.State(m.State)
 	switch c.Action {
 	case api.CommandAbort:
-		if m.FinaliseReason == api.FinaliseRollback && (state == rollout.StateFinalising || state == rollout.StateIdle) { // it went back in batches
+		if m.FinaliseReason == api.FinaliseRollback && (state == rollout.StateFinalising || state == rollout.StateIdle) { // the executor rolled it back in batches
 			return "all pods of Rollout " + name + " go back to the stable version at once", m.Epoch == c.Epoch
 		}
 		return "the release of Rollout " + name + " is aborted: " + whyNothingToDo(r), m.Epoch == c.Epoch && state == rollout.StateAborted
@@ -216,7 +216,7 @@ func commandOutcome(r *api.Rollout, c api.Command) (text string, followed bool) 
 	return "", false
 }
 
-// CommandAfterDeletion reports whether nothing of an aborted release is left, or why it cannot get there.
+// CommandAfterDeletion reports whether the executor has deleted all pods of the canary after an abort. The error explains why it cannot.
 func CommandAfterDeletion(r *api.Rollout, c api.Command) (text string, done bool, err error) {
 	name, m := r.Namespace+"/"+r.Name, r.Status.Sluice
 	switch {

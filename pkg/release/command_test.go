@@ -14,7 +14,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// inState is a Rollout in this state, in the third release and the fifth pause.
+// inState returns a Rollout in this state, in its third release and its fifth pause.
 func inState(state string, change ...func(*api.Rollout)) *api.Rollout {
 	r := &api.Rollout{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "checkout", ResourceVersion: "7"}}
 	r.Spec.WorkloadRef = &api.ObjectRef{Kind: "Deployment", Name: "checkout"}
@@ -45,7 +45,7 @@ func TestWhatCanBeCommanded(t *testing.T) {
 	promote := api.Command{Action: api.CommandPromote, Epoch: 3, Actor: "kim", Comment: "slow"}
 	for name, test := range map[string]struct {
 		rollout *api.Rollout
-		want    map[api.CommandAction]string // part of the error, empty for none
+		want    map[api.CommandAction]string // part of the error; empty if no error is expected
 	}{
 		"a step that is measured can be aborted and approved": {inState("StepMetricsAnalysis"), map[api.CommandAction]string{
 			api.CommandAbort: "", api.CommandPromote: "", api.CommandApprove: "", api.CommandRetry: "was not aborted, so there is nothing to retry: waits; follow it with: sluice get rollout checkout -n shop -w"}},

@@ -9,7 +9,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// WorkloadOf is what the Rollout releases, in either shape; empty when it names nothing.
+// WorkloadOf returns the workload that the Rollout names, in either API shape; both results are empty if it names no workload.
 func WorkloadOf(r *api.Rollout) (kind, name string) {
 	if ref := r.Spec.Workload(); ref != nil {
 		return ref.Kind, ref.Name
@@ -17,9 +17,9 @@ func WorkloadOf(r *api.Rollout) (kind, name string) {
 	return "", ""
 }
 
-// DescribeSteps is what each step of a Rollout does, in a few words.
+// DescribeSteps describes each step of a Rollout in a few words.
 func DescribeSteps(r *api.Rollout) []string {
-	spec, err := rollout.Parse(r) // a release by one that is not valid waits at every step
+	spec, err := rollout.Parse(r) // with an invalid Rollout, a release waits at every step
 	var all []string
 	for i, s := range Steps(r) {
 		all = append(all, describeStep(s, err == nil && spec.StepPasses(int32(i+1))))
@@ -84,7 +84,7 @@ func describeMatch(m api.HTTPRouteMatch) string {
 	return strings.Join(parts, " and ")
 }
 
-// MatchOperator is how a kind of match compares: = the whole value, ^= its beginning, ~ by a regular expression.
+// MatchOperator returns the comparison of a kind of match: = compares the whole value, ^= its beginning, and ~ uses a regular expression.
 func MatchOperator(kind *string) string {
 	switch {
 	case kind == nil:

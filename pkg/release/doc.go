@@ -1,5 +1,6 @@
-// Package release answers what front ends ask about a release: where it stands, what its steps do, whether it may be approved, which commands are possible
-// and why others are not, and what came of them. It reads and writes nothing: callers bring the Rollout and send the patches.
+// Package release answers the questions of front ends about a release. It describes the state of a release and its steps, and says whether a user can
+// approve it. It also says which commands are possible, why others are not, and how each command ended. It reads and writes no objects: callers pass
+// the Rollout and send the patches.
 //
-// Its one invariant: what it allows is for the stay at a step that its caller has seen, and for no later one.
+// Its one invariant: a permission holds for the stay at a step that the caller has seen, and for no later stay.
 package release

@@ -1,7 +1,7 @@
 package release
 
-// This file says whether a release can go on with another step, how, and what came of it. If the release has left the step that was looked at, it does
-// not jump.
+// This file decides whether a release can jump to another step, builds the jump, and reports its result. If the release has left the step that the
+// user has seen, it does not jump.
 
 import (
 	"encoding/json"
@@ -12,16 +12,16 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// Jump is one jump of one release.
+// Jump identifies one jump of one release.
 type Jump struct {
 	Epoch int64
-	// From is the step that the release was at, To the one it goes on with, both counted from 1.
+	// From is the step that the release was at, and To is the target step; both are counted from 1.
 	From, To int32
-	// Seq is the latest transition that was seen before.
+	// Seq is the number of the latest transition before the jump.
 	Seq int64
 }
 
-// NewJump is the jump of the Rollout to a step. The error says, to a user of program, why an executor would not follow it.
+// NewJump returns the jump of the Rollout to a step. The error tells a user of program why an executor would not follow the jump.
 func NewJump(r *api.Rollout, to int32, program string) (Jump, error) {
 	status, name, steps := r.Status, r.Namespace+"/"+r.Name, len(Steps(r))
 	current := r.Status.Common()
@@ -46,7 +46,7 @@ func NewJump(r *api.Rollout, to int32, program string) (Jump, error) {
 	return Jump{Epoch: status.Sluice.Epoch, From: status.Sluice.Step, To: to, Seq: status.Sluice.TransitionSeq}, nil
 }
 
-// JumpPatch is the merge patch of the status that jumps, bound to the version of the Rollout that was looked at.
+// JumpPatch returns the merge patch of the status for a jump, bound to the resource version of r.
 func JumpPatch(r *api.Rollout, j Jump) ([]byte, error) {
 	return json.Marshal(map[string]any{
 		"metadata": map[string]any{"resourceVersion": r.ResourceVersion},
@@ -54,10 +54,10 @@ func JumpPatch(r *api.Rollout, j Jump) ([]byte, error) {
 	})
 }
 
-// ErrJumpRefused is wrapped by the errors of jumps that the executor took back.
+// ErrJumpRefused is wrapped by the errors of jumps that the executor did not follow.
 var ErrJumpRefused = errors.New("not followed")
 
-// JumpResult says what came of a jump: done once an executor has followed it. The error wraps [ErrJumpRefused].
+// JumpResult describes the result of a jump. done reports that an executor has followed it. The error wraps [ErrJumpRefused].
 func JumpResult(r *api.Rollout, j Jump) (text string, done bool, err error) {
 	name, m := r.Namespace+"/"+r.Name, r.Status.Sluice
 	if m == nil || m.Epoch != j.Epoch {

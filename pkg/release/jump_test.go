@@ -13,7 +13,7 @@ import (
 	"sluice.dev/sluice/pkg/release"
 )
 
-// atStep is a Rollout of four steps that is at one of them.
+// atStep returns a Rollout with four steps, at the given step.
 func atStep(step int32, state string, changes ...func(*api.Rollout)) *api.Rollout {
 	r := &api.Rollout{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", ResourceVersion: "7"}}
 	r.Spec.Strategy.Canary = &api.CanaryStrategy{Steps: make([]api.Step, 4)}
@@ -34,7 +34,7 @@ func TestWhereOneCanJump(t *testing.T) {
 	for name, test := range map[string]struct {
 		rollout *api.Rollout
 		to      int32
-		refused string // part of the error, empty for none
+		refused string // part of the error; empty if no error is expected
 	}{
 		"forward":                      {atStep(1, "StepPaused"), 3, ""},
 		"back":                         {atStep(3, "StepPaused"), 1, ""},

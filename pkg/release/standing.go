@@ -1,7 +1,7 @@
 package release
 
-// This file says where a release stands: whether it goes on by itself, waits for somebody, or has ended, and how. It calls a release complete only by a
-// status that is about the Rollout and the workload as they are now.
+// This file describes the standing of a release: it progresses by itself, waits for a person, or has ended. It calls a release complete only if the
+// status is about the current Rollout and the current workload.
 
 import (
 	"fmt"
@@ -11,36 +11,36 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// Standing is where a release stands.
+// Standing is the standing of a release.
 type Standing string
 
-// Kinds of standing.
+// Values of Standing.
 const (
-	// Unseen: no executor has reconciled the present version of the workload.
+	// Unseen: no executor has observed the current Rollout and workload.
 	Unseen Standing = "Unseen"
-	// Progressing: it goes on by itself.
+	// Progressing: the release goes on by itself.
 	Progressing Standing = "Progressing"
 	// Waiting: a step waits for approval.
 	Waiting Standing = "Waiting"
-	// Stuck: it stands still until somebody mends or decides something else.
+	// Stuck: the release does not go on until a person fixes the cause or decides.
 	Stuck Standing = "Stuck"
-	// Complete: what the workload asks for is released, or was there already.
+	// Complete: the version that the workload asks for is released, or ran already.
 	Complete Standing = "Complete"
-	// Failed: it was aborted, rolled back or given up.
+	// Failed: the release was aborted, rolled back or given up.
 	Failed Standing = "Failed"
 	// Disabled: the Rollout releases nothing.
 	Disabled Standing = "Disabled"
 )
 
-// WorkloadStatus has the facts of the workload itself. The zero value means that nothing is known.
+// WorkloadStatus is the state of the workload itself. In the zero value, nothing is known of the workload.
 type WorkloadStatus struct {
 	Known      bool
 	Generation int64
-	// Held: a change of it waits to be released.
+	// Held: a change of the workload waits for its release.
 	Held bool
 }
 
-// StandingOf says where the release of a Rollout stands, and, to a user of program, what that means.
+// StandingOf returns the standing of the release of a Rollout, and explains it to a user of program.
 func StandingOf(r *api.Rollout, w WorkloadStatus, program string) (Standing, string) {
 	status, name := r.Status, r.Namespace+"/"+r.Name
 	kind, workload := WorkloadOf(r)
@@ -68,7 +68,7 @@ func StandingOf(r *api.Rollout, w WorkloadStatus, program string) (Standing, str
 	return Unseen, fmt.Sprintf("%s: %s", status.Phase, status.Message)
 }
 
-// workloadUnseen reports whether the workload has changed since the status was written.
+// workloadUnseen reports whether the workload has changed since the executor wrote the status.
 func workloadUnseen(r *api.Rollout, w WorkloadStatus) bool {
 	current := r.Status.Common()
 	return w.Known && (w.Held || current != nil && current.ObservedWorkloadGeneration != w.Generation)
@@ -108,13 +108,13 @@ func inStep(current *api.CommonStatus) bool {
 	return current.CurrentStepIndex > 0 && current.FinalisingStep == ""
 }
 
-// DescribeApproval says that a step waits for approval, and how it gets that.
+// DescribeApproval says that a step waits for approval, and names the command that approves it.
 func DescribeApproval(r *api.Rollout, current *api.CommonStatus, program string) string {
 	return fmt.Sprintf("Rollout %s/%s is paused at step %d of %d; approve it with: %s approve %s -n %s",
 		r.Namespace, r.Name, current.CurrentStepIndex, len(Steps(r)), program, r.Name, r.Namespace)
 }
 
-// DescribeCurrentStep is the step that a release is at, and what it does there.
+// DescribeCurrentStep names the current step of a release and its state.
 func DescribeCurrentStep(r *api.Rollout, current *api.CommonStatus) string {
 	return fmt.Sprintf("step %d of %d, %s: %s", current.CurrentStepIndex, len(Steps(r)), current.CurrentStepState, r.Status.Message)
 }

@@ -14,7 +14,7 @@ import (
 
 type change func(*api.Rollout)
 
-// aHealthyRollout is a Rollout whose last release has succeeded.
+// aHealthyRollout returns a Rollout whose last release has succeeded.
 func aHealthyRollout(changes ...change) *api.Rollout {
 	half := intstr.FromString("50%")
 	r := &api.Rollout{
@@ -106,7 +106,7 @@ func TestWhereAReleaseStands(t *testing.T) {
 	}
 }
 
-// inBlueGreen makes a release one with a single step that has all replicas, which waits all the same.
+// inBlueGreen turns a release into a blue-green release with a single step. The step has all replicas, and still waits.
 func inBlueGreen(r *api.Rollout) {
 	all := intstr.FromString("100%")
 	r.Spec.Strategy = api.Strategy{BlueGreen: &api.BlueGreenStrategy{Steps: []api.Step{{Replicas: &all}}}}

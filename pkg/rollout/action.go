@@ -5,29 +5,29 @@ import (
 	"strings"
 )
 
-// Action is one change to the world. The set is closed: isAction is not exported, so every action is a type of this file. A run may stop after any
-// action of a decision. Each action is idempotent: the executor adds the precondition (resourceVersion or UID) of the observed object.
+// Action is one change to the cluster. The set is closed: every action is a type of this file. The executor may stop after any action of a decision.
+// Each action is idempotent: the executor adds the observed resourceVersion or UID as its precondition.
 type Action interface {
 	fmt.Stringer
 	isAction()
-	// RaisesExposure reports whether the action raises exposure or creates an object. Such an action is taken only after the status
-	// that intends it has been committed.
+	// RaisesExposure reports whether the action raises exposure or creates an object. The executor takes such an action only after it has committed
+	// the status that intends the action.
 	RaisesExposure() bool
 }
 
-// AddFinalizer puts our finalizer on the Rollout, so that nothing of a release outlives it.
+// AddFinalizer adds Sluice's finalizer to the Rollout, so a release leaves no objects behind when the Rollout is deleted.
 type AddFinalizer struct{}
 
-// RemoveFinalizer lets the Rollout go. It is the last action of its life.
+// RemoveFinalizer removes the finalizer. It is the last action in the life of a Rollout.
 type RemoveFinalizer struct{}
 
-// AdoptWorkload marks the workload as ours, so that the admission policies hold its next change.
+// AdoptWorkload marks the workload as adopted, so the admission policies hold its next change.
 type AdoptWorkload struct {
 	Workload Ref
 	StableID StableID
 }
 
-// StableID says, after an action, whether the rollout-id of the stable version is known.
+// StableID tells, after an action, whether the rollout-id of the stable version is known.
 type StableID string
 
 // Values of StableID.
@@ -37,50 +37,49 @@ const (
 	StableIDUnknown StableID = "unknown"
 )
 
-// DisownWorkload takes all our marks off the workload.
+// DisownWorkload removes all marks of Sluice from the workload.
 type DisownWorkload struct{ Workload Ref }
 
-// HoldWorkload pauses the workload and marks it as being released: the second net under the admission policies.
+// HoldWorkload pauses the workload and marks it as being released. It also holds changes that the admission policies missed.
 type HoldWorkload struct{ Workload Ref }
 
-// ResumeWorkload gives the held fields back as their owner last set them and ends the hold, in one patch.
+// ResumeWorkload restores the held fields as their owner last set them and ends the hold, in one patch.
 type ResumeWorkload struct {
 	Workload Ref
 	StableID StableID
-	// Paused leaves it where it has come to: the field that keeps its controller from going on stays, as its owner's from now on.
+	// Paused leaves the workload as it is: the field that stops its controller stays, and belongs to the owner afterwards.
 	Paused bool
-	// Surge is the number of pods above its replicas that a paused Deployment with two versions keeps. The action assigns it to the Deployment
-	// controller, which would otherwise fill the owner's surge in proportion to the versions.
+	// Surge is the number of pods above its replicas that a paused Deployment with two versions keeps. The executor writes it to the Deployment:
+	// otherwise the controller would distribute the owner's surge in proportion to the versions.
 	Surge int32
 }
 
-// TakeOverWorkload holds the workload, and takes over the fields that let its own controller go on or give up by itself: new pods do not count as
-// available, no deadline passes, and the budget allows no further replacement. Without a budget its controller leaves ReplicaSets as they are. A
-// CloneSet gets surge replicas for the pods that it has.
+// TakeOverWorkload holds the workload and takes over the fields that let its own controller continue or give up. New pods do not count as available,
+// no deadline passes, and the budget leaves the controller nothing to do. Without a budget, the controller leaves ReplicaSets as they are. A CloneSet
+// gets surge replicas, with room for its present pods.
 type TakeOverWorkload struct {
 	Workload Ref
 	Budget   Budget
 }
 
-// ResumeRollingUpdate lets the workload's own controller replace pods within the budget, and takes over a Deployment that is not taken over yet. The
-// controller of a surged workload creates the pods of the surge in parallel with as many stable ones as the owner wants in all.
+// ResumeRollingUpdate lets the workload's own controller replace pods within the budget. It first takes over a Deployment that is not taken over yet.
+// The controller of a surged CloneSet creates the surge pods in parallel to all the stable pods that the owner wants.
 type ResumeRollingUpdate struct {
 	Workload Ref
 	Budget   Budget
 }
 
-// PauseWorkload pauses the workload where it is, once it has reached a step. A widened one gets its owner's replicas back, and stays held.
+// PauseWorkload pauses the workload once it has reached a step. A surged CloneSet gets its owner's replicas again and stays held.
 type PauseWorkload struct {
 	Workload Ref
 	Budget   Budget
 }
 
-// FreezeWorkload pauses the workload so that its controller leaves ReplicaSets as they are. A widened one has no room then, and takes no
-// pod that is ready by itself.
+// FreezeWorkload pauses the workload, so its controller leaves ReplicaSets as they are. A surged CloneSet then has no room, and its controller
+// deletes no ready pod by itself.
 type FreezeWorkload struct{ Workload Ref }
 
-// ScaleRevision sets the replicas of one revision of a workload that retreats: it brings stable pods back, takes new ones away, or completes a
-// version that was agreed to as a whole.
+// ScaleRevision sets the replicas of one revision. It restores stable pods, removes new pods, or completes a version that was approved as a whole.
 type ScaleRevision struct {
 	Workload  Ref
 	Hash      string
@@ -88,35 +87,35 @@ type ScaleRevision struct {
 	Completes bool
 }
 
-// PartitionWorkload has the workload's controller leave so many pods in the version that they have, and replace the others.
+// PartitionWorkload has the workload's controller leave so many pods in their version and replace the others.
 type PartitionWorkload struct {
 	Workload  Ref
 	Partition Amount
 }
 
-// ReplacePods deletes so many pods of one revision, those that serve least first. The workload's controller creates new ones.
+// ReplacePods deletes so many pods of one revision, pods that serve no requests first. The workload's controller creates them again.
 type ReplacePods struct {
 	Workload Ref
 	Hash     string
 	Pods     int32
 }
 
-// DeleteRevision deletes one revision of a workload that has no pods.
+// DeleteRevision deletes one revision of a workload. The revision has no pods.
 type DeleteRevision struct {
 	Workload Ref
 	Hash     string
 }
 
-// HoldRevisionUnavailable has the pods of one revision of the workload never count as available.
+// HoldRevisionUnavailable prevents the pods of one revision of the workload from counting as available.
 type HoldRevisionUnavailable struct {
 	Workload Ref
 	Hash     string
 }
 
-// DisableAutoscaler takes an autoscaler off the workload.
+// DisableAutoscaler disables an autoscaler for the workload.
 type DisableAutoscaler struct{ Object Ref }
 
-// RestoreAutoscaler gives the workload back to an autoscaler.
+// RestoreAutoscaler enables an autoscaler for the workload again.
 type RestoreAutoscaler struct{ Object Ref }
 
 // RestoreTemplate gives the workload the pod template of an older revision again.
@@ -126,7 +125,7 @@ type RestoreTemplate struct {
 	Hash string
 }
 
-// CreateCanary creates the canary workload with the workload's new template. Revision is written on it as it is, and comes back as
+// CreateCanary creates the canary workload with the workload's new template. The executor writes Revision on it unchanged, and reads it back as
 // [Canary].Revision.
 type CreateCanary struct {
 	Name     string
@@ -135,31 +134,31 @@ type CreateCanary struct {
 	Revision string
 }
 
-// ScaleCanary sets the replicas of the canary workload. The core only ever scales up.
+// ScaleCanary sets the replicas of the canary workload. The planner uses it only to scale up.
 type ScaleCanary struct {
 	Name     string
 	Replicas int32
 }
 
-// ShrinkCanary takes pods of the canary workload away whose traffic has left.
+// ShrinkCanary scales down the canary workload after its traffic has left.
 type ShrinkCanary struct {
 	Name     string
 	Replicas int32
 }
 
-// ScaleWorkload sets the replicas of the stable workload of a canary, and records the owner's number.
+// ScaleWorkload sets the replicas of the workload in a release of constant capacity, and records the replicas that its owner wants.
 type ScaleWorkload struct {
 	Workload Ref
 	Replicas int32
-	// ScalesDown: the remaining pods get a smaller share of the traffic than before, if no gateway shares it.
+	// ScalesDown: the remaining stable pods get less of the traffic than before if no gateway shares it.
 	ScalesDown bool
 }
 
-// RestoreReplicas gives the workload the replicas that its owner wants, and forgets that they were ours.
+// RestoreReplicas restores the replicas that the owner wants, and removes their record.
 type RestoreReplicas struct{ Workload Ref }
 
-// DeleteCanary deletes the canary workload. In the foreground it stays, Deleting, until its last pod is gone. The stable Service must not reach pods
-// of an unwanted version, and the executor sees their end only this way.
+// DeleteCanary deletes the canary workload. With Foreground, the canary stays, Deleting, until its last pod is gone. Until then the stable Service
+// must not select pods of an unwanted version, and only so does the executor see their end.
 type DeleteCanary struct {
 	Name       string
 	Foreground bool
@@ -168,53 +167,53 @@ type DeleteCanary struct {
 // PinService narrows the stable Service to the pods of the stable revision.
 type PinService struct{ Name, Hash string }
 
-// UnpinService gives the stable Service its own selector back.
+// UnpinService restores the stable Service's own selector.
 type UnpinService struct{ Name string }
 
-// CreateCanaryService creates the canary Service, a copy of the stable one that selects the canary's pods.
+// CreateCanaryService creates the canary Service, a copy of the stable Service that selects the canary's pods.
 type CreateCanaryService struct {
 	Name, Stable, Hash string
 	Epoch              int64
 }
 
-// PointCanaryService selects another revision of the canary.
+// PointCanaryService makes the canary Service select another revision.
 type PointCanaryService struct{ Name, Hash string }
 
 // DeleteCanaryService deletes the canary Service.
 type DeleteCanaryService struct{ Name string }
 
-// ApplyRoute writes the routing of a step to one gateway object: the rendering with that digest. A step below 0 is a [HandBackStep].
+// ApplyRoute writes the routing of a step, as the rendering with this digest, to one gateway object. For a step below 0 see [HandBackStep].
 type ApplyRoute struct {
 	Object Ref
 	Step   int32
 	Digest string
 }
 
-// PrepareRoute makes the objects that a gateway object will name in a step, and the copies of policies that the step needs. A gateway must know them before it
-// sends requests to the canary.
+// PrepareRoute creates the objects that a gateway object names in a step, and the copies of policies that the step needs. A gateway must know them
+// before it sends requests to the canary.
 type PrepareRoute struct {
 	Object Ref
 	Step   int32
 	Digest string
 }
 
-// ClearRoute deletes the objects that a release created for a gateway object.
+// ClearRoute deletes the objects that were created for the route.
 type ClearRoute struct{ Object Ref }
 
-// RestoreRoute takes this release off one gateway object; the last release off restores the owner's own version.
+// RestoreRoute removes this release from one gateway object. With the last release, it restores the owner's version.
 type RestoreRoute struct {
 	Object Ref
-	// Referenced: those restored before it may refer to it, so that it waits until they all are.
+	// Referenced: objects that are restored earlier may refer to this object, so it waits for all of them.
 	Referenced bool
 }
 
 // ClaimTrafficRouting asks a TrafficRouting to route for this release.
 type ClaimTrafficRouting struct{ Name string }
 
-// FreeTrafficRouting no longer asks it to.
+// FreeTrafficRouting withdraws that request.
 type FreeTrafficRouting struct{ Name string }
 
-// ForgetRollouts takes the finalizers of Rollouts off that no longer ask for a TrafficRouting.
+// ForgetRollouts removes the finalizers of Rollouts that no longer ask for a TrafficRouting.
 type ForgetRollouts struct{ Rollouts []string }
 
 func (AddFinalizer) RaisesExposure() bool   { return false }
@@ -262,16 +261,16 @@ func (LabelPods) isAction()               {}
 func (LabelKeptPods) isAction()           {}
 func (ForgetRollouts) isAction()          {}
 
-// ScaleRevision raises nothing with stable pods that come back, or new ones that go.
+// RaisesExposure is false for stable pods that return and for new pods that go.
 func (a ScaleRevision) RaisesExposure() bool { return a.Completes }
 
-// DisownWorkload ends a hold as well.
+// RaisesExposure is true because disowning also ends a hold.
 func (DisownWorkload) RaisesExposure() bool { return true }
 
-// RemoveFinalizer raises nothing, but after it there is no status left to commit.
+// RaisesExposure is true because no status is left to commit after this action.
 func (RemoveFinalizer) RaisesExposure() bool { return true }
 
-// DeleteRevision takes away what has no pods.
+// RaisesExposure is false because the revision has no pods.
 func (DeleteRevision) RaisesExposure() bool { return false }
 
 func (TakeOverWorkload) RaisesExposure() bool        { return false }
@@ -296,7 +295,7 @@ func (CreateCanaryService) RaisesExposure() bool     { return true }
 func (PointCanaryService) RaisesExposure() bool      { return true }
 func (DeleteCanaryService) RaisesExposure() bool     { return false }
 
-// RaisesExposure is false for a step below 0: it takes traffic from the canary.
+// RaisesExposure is false for a step below 0, because that step takes traffic from the canary.
 func (a ApplyRoute) RaisesExposure() bool        { return a.Step > 0 }
 func (PrepareRoute) RaisesExposure() bool        { return true }
 func (ClearRoute) RaisesExposure() bool          { return false }
@@ -376,26 +375,26 @@ func (a RestoreRoute) String() string        { return "restore " + a.Object.Stri
 func (a ClaimTrafficRouting) String() string { return "claim TrafficRouting " + a.Name }
 func (a FreeTrafficRouting) String() string  { return "release TrafficRouting " + a.Name }
 
-// LabelPods tells the new pods that do not know it yet which release and batch they belong to, by OpenKruise's labels.
+// LabelPods adds OpenKruise's labels for the release and the batch to new pods without them.
 type LabelPods struct {
-	// RolloutID is the owner's id of the release. Where it makes no label value, Revision stands in.
+	// RolloutID is the owner's id of the release. Revision replaces it if it is not a valid label value.
 	RolloutID, Revision string
 	// Batch is the step, counted from 1.
 	Batch int32
 }
 
-// RaisesExposure is false: labels that nothing selects by expose nothing.
+// RaisesExposure is false because no selector uses these labels.
 func (LabelPods) RaisesExposure() bool { return false }
 
 func (a LabelPods) String() string { return fmt.Sprintf("label pods of batch %d", a.Batch) }
 
-// LabelKeptPods marks the pods that run the version of a rollback already, and so need no update.
+// LabelKeptPods marks the pods that already run the version of a rollback, so they need no update.
 type LabelKeptPods struct {
-	// RolloutID is the id of the rollback. Where it makes no label value, Revision stands in.
+	// RolloutID is the id of the rollback. Revision replaces it if it is not a valid label value.
 	RolloutID, Revision string
 }
 
-// RaisesExposure is false: labels that nothing selects by expose nothing.
+// RaisesExposure is false because no selector uses these labels.
 func (LabelKeptPods) RaisesExposure() bool { return false }
 
 func (LabelKeptPods) String() string { return "mark the pods that need no update" }

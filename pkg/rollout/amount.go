@@ -22,7 +22,7 @@ func ParseAmount(s string) (Amount, error) {
 	return Amount{Value: int32(n), Percent: percent}, nil
 }
 
-// Of scales the amount to a total, rounded up and clamped to [0, total], as OpenKruise does for steps.
+// Of returns the amount for a total, rounded up and clamped to [0, total], as OpenKruise does for steps.
 func (a Amount) Of(total int32) int32 {
 	n := int64(a.Value)
 	if a.Percent {
@@ -41,5 +41,5 @@ func (a Amount) String() string {
 // Percent is a share from 0 to 100, with up to three digits after the point.
 type Percent float64
 
-// String is how a manifest writes it.
+// String returns the form in a manifest.
 func (p Percent) String() string { return strconv.FormatFloat(float64(p), 'f', -1, 64) + "%" }

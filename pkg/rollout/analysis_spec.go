@@ -9,15 +9,15 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// Analysis has the metrics of a step or of a whole release, and the consequences of their verdict.
+// Analysis is the analysis of a step or of a whole release, with its consequences.
 type Analysis struct {
 	Templates []TemplateRef
-	// Args are the values that the Rollout gives.
+	// Args are the values in the Rollout.
 	Args map[string]string
 	// OnFailure is never empty.
 	OnFailure           api.FailureAction
 	AutoPromote, DryRun bool
-	// StartingStep is the first step of the release that is measured, counted from 1. It is 0 in the analysis of a step.
+	// StartingStep is the first measured step of the release, counted from 1. It is 0 in the analysis of a step.
 	StartingStep int32
 }
 
@@ -37,8 +37,8 @@ func (t TemplateRef) String() string {
 	return "AnalysisTemplate/" + t.Name
 }
 
-// StepAnalysis is the analysis of a step, counted from 1; nil for none. With autoPromote, the analysis of the whole release gates each step without
-// an analysis of its own.
+// StepAnalysis returns the analysis of a step, counted from 1; nil without one. With autoPromote, the analysis of the whole release gates each step
+// without an analysis of its own.
 func (s Spec) StepAnalysis(step int32) *Analysis {
 	if step < 1 || int(step) > len(s.Steps) {
 		return nil
@@ -68,8 +68,8 @@ func parseAnalysis(a api.Analysis, onFailure api.FailureAction) *Analysis {
 	return parsed
 }
 
-// MeasuredRuns are the runs of analysis of a Rollout that the analyzer measures now; nil for none. In their states the traffic does not change: a
-// measurement during a change would mix the traffic before and after it.
+// MeasuredRuns returns the runs of analysis that the analyzer must measure now; nil for none. It returns runs only in states with stable traffic: a
+// measurement during a change of the traffic would mix both shares.
 func MeasuredRuns(r *api.Rollout) (step, release *api.AnalysisRun) {
 	m, all := r.Status.Sluice, r.Status.Analysis
 	if m == nil || all == nil || r.DeletionTimestamp != nil || r.Spec.Disabled {
@@ -86,15 +86,15 @@ func MeasuredRuns(r *api.Rollout) (step, release *api.AnalysisRun) {
 	return step, release
 }
 
-// TemplateArguments are the standard arguments of templates, by their names in [api]; interval is the metric's own. An unknown value is empty, such
-// as the hash of a canary that does not exist yet.
+// TemplateArguments returns the standard arguments of templates under their names in [api]; interval belongs to the metric. An unknown value, such as
+// the hash of a canary that does not exist, is empty.
 func TemplateArguments(s Spec, r *api.Rollout) map[string]string {
 	args := map[string]string{
 		api.ArgNamespace: r.Namespace, api.ArgRollout: r.Name, api.ArgWorkload: s.Workload.Name,
 		api.ArgStableService: "", api.ArgCanaryService: "", api.ArgStableRevision: "", api.ArgCanaryRevision: "",
 		api.ArgStableHash: "", api.ArgCanaryHash: "", api.ArgStep: "0", api.ArgWeight: "0",
 	}
-	if len(s.Routing) > 0 { // the first of several, which all have the same pods
+	if len(s.Routing) > 0 { // the first of several Services, which all have the same pods
 		args[api.ArgStableService], args[api.ArgCanaryService] = s.Routing[0].Service, s.Routing[0].CanaryService
 	}
 	if c := r.Status.Common(); c != nil {
@@ -110,5 +110,5 @@ func TemplateArguments(s Spec, r *api.Rollout) map[string]string {
 	return args
 }
 
-// AnalysisActor is who approved a step that its metrics promoted.
+// AnalysisActor is the approver of a step that its metrics promoted.
 const AnalysisActor = "analysis"

@@ -1,5 +1,5 @@
-// Package rollout is the model of a release: the parsed Rollout (Spec), the observed state of the world, the actions of a release, its states, and
-// the problems that stop it. It decides nothing.
+// Package rollout is the model of a release. It contains the parsed Rollout (Spec), the observed cluster, the actions and the states of a release,
+// and the problems that stall it. It decides nothing.
 //
-// Its one invariant: every part of Sluice that speaks of a release uses these types, and no second form of them.
+// Its one invariant: every part of Sluice uses these types for a release, and no second form of them.
 package rollout

@@ -7,7 +7,7 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// Parse accepts or refuses each Rollout that the schema allows.
+// Parse accepts or refuses every Rollout that the schema accepts, without a panic.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		`{"spec":{"workloadRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"a"},"strategy":{"canary":{"steps":[{"replicas":"50%","traffic":"0.5%"}]}}}}`,

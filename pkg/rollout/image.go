@@ -2,9 +2,9 @@ package rollout
 
 import "strings"
 
-// SameImage reports whether an image that somebody names is the one in a pod template. It is when both are written alike; when
-// only a digest is given that the template's image has; and when name and digest are alike and only the template has a tag as well.
-// A tag is never taken for a digest, or the other way round: which one it stands for is known to the registry only.
+// SameImage reports whether a given image is the image in a pod template. It is if both are equal, or if only a digest is given and the template's
+// image has it. It also is if name and digest are equal and only the template has a tag in addition. A tag never equals a digest: only the registry
+// knows the digest of a tag.
 func SameImage(given, have string) bool {
 	if given == have {
 		return true
@@ -20,7 +20,7 @@ func SameImage(given, have string) bool {
 	return want == digest && name == withoutTag(have[:len(have)-len(digest)-1])
 }
 
-// withoutTag removes the tag of an image. The port of a registry is not a tag.
+// withoutTag removes the tag from an image. The port of a registry is not a tag.
 func withoutTag(image string) string {
 	if i := strings.LastIndexByte(image, ':'); i > strings.LastIndexByte(image, '/') {
 		return image[:i]

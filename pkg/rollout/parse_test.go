@@ -17,13 +17,13 @@ import (
 func TestParseAgreesWithTheTableOfCases(t *testing.T) {
 	for _, c := range validate.Cases(t) {
 		if c.Schema || c.Subresource != "" || c.Old != nil && c.Expect == validate.Reject {
-			continue // the parser sees one object, without its status or what it was before
+			continue // the parser reads one object, without its status and its earlier version
 		}
 		t.Run(c.File+"/"+c.Name, func(t *testing.T) {
 			var r api.Rollout
 			err := json.Unmarshal(c.Object, &r)
 			if err != nil && c.Expect == validate.Reject {
-				return // it does not get as far as the parser
+				return // decoding refuses it before the parser
 			}
 			if err == nil {
 				_, err = Parse(&r)
@@ -154,7 +154,7 @@ func TestParseReadsAnalyses(t *testing.T) {
 	}
 }
 
-// A cookie is told as a pattern of its header, which a match may ask for once.
+// A cookie becomes a pattern of its header, and a match may name a header only once.
 func TestAMatchAsksForTheHeaderOfCookiesOnce(t *testing.T) {
 	for matches, want := range map[string]string{
 		`[{"cookie":{"name":"a","value":"b"}}]`:                                             "",
@@ -207,7 +207,7 @@ func TestTheNameOfATrafficRouting(t *testing.T) {
 	}
 }
 
-// Manifests as OpenKruise's documents print them; the first in the canary style that its prose describes.
+// Manifests as in OpenKruise's documentation; the first is in the canary style that its text describes.
 const (
 	seedCanary = `
 apiVersion: rollouts.kruise.io/v1beta1

@@ -38,7 +38,7 @@ const (
 	ReasonRouteNotAllowed api.Reason = "RouteNotAllowed"
 	// ReasonTrafficRoutingMissing: the TrafficRouting that the Rollout names does not exist, or is being deleted.
 	ReasonTrafficRoutingMissing api.Reason = "TrafficRoutingMissing"
-	// ReasonNameConflict: the canary Deployment or Service cannot be created, because an object of that name belongs to somebody else.
+	// ReasonNameConflict: the canary Deployment or Service cannot be created, because an object of that name does not belong to this release.
 	ReasonNameConflict api.Reason = "NameConflict"
 	// ReasonRouteConflict: another client keeps writing a gateway object.
 	ReasonRouteConflict api.Reason = "RouteConflict"
@@ -76,23 +76,23 @@ const ReasonPolicyOfStable api.Reason = "PolicyOfStable"
 // ReasonStickySessions is the reason of the condition SessionsTorn: a gateway would keep users with one pod, and shares each request between the versions.
 const ReasonStickySessions api.Reason = "StickySessions"
 
-// Problem is something that a person must change before a release goes on.
+// Problem is a condition that a person must fix before a release goes on.
 type Problem struct {
 	Reason  api.Reason
 	Message string
-	// Unknown: something could not be read or written, so that nothing may be concluded from its absence.
+	// Unknown: the executor could not read or write an object, so it cannot conclude anything from the object's absence.
 	Unknown bool
-	// Route is the gateway object that the problem is about; the release does not go on at it. If the problem is also Unknown (Forbidden, Unreadable, or
-	// of the scripts that render the object), the release does not go back at it either, and the executor may restore everything else. Zero: the whole
-	// state is in doubt.
+	// Route is the gateway object of the problem; the release does not go on there. If the executor cannot read the object or its scripts, it does not
+	// restore the object either. It may restore everything else. Zero: the problem may concern everything.
 	Route Ref
-	// FromApply: the problem came up while acting. Without a Route nothing more is decided in this run.
+	// FromApply: the problem occurred while the executor acted. Without a Route, the planner decides nothing more in this run.
 	FromApply bool
-	// Warning problems are shown and stop nothing.
+	// Warning: the status shows the problem, and the release goes on.
 	Warning bool
 }
 
-// NeedsPolling reports whether no event tells the executor that a person has mended the problem. The executor then reads the objects again after a while.
+// NeedsPolling reports whether the executor gets no event when a person has fixed the problem. The executor then reads the objects again after a
+// while.
 func (p Problem) NeedsPolling() bool {
 	return p.Unknown || !p.Warning && (p.Reason == ReasonForbidden || p.Reason == ReasonUnreadable)
 }

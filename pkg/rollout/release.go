@@ -2,7 +2,7 @@ package rollout
 
 import "sluice.dev/sluice/pkg/api"
 
-// ReleaseID is what a release is called: as its owner says, else by its revision.
+// ReleaseID returns the id of a release: the owner's id, or else one from its revision.
 func ReleaseID(owners string, m api.SluiceStatus) string {
 	switch {
 	case owners != "":
@@ -13,7 +13,7 @@ func ReleaseID(owners string, m api.SluiceStatus) string {
 	return m.CanaryRevision
 }
 
-// RollbackID is what a rollback to a revision is called.
+// RollbackID returns the id of a rollback to a revision.
 func RollbackID(owners, revision string) string {
 	if owners != "" {
 		return owners
@@ -21,5 +21,5 @@ func RollbackID(owners, revision string) string {
 	return rollbackPrefix + revision
 }
 
-// rollbackPrefix begins the id of such a release, where its owner gave it none.
+// rollbackPrefix is the prefix of the id of a rollback without an owner's id.
 const rollbackPrefix = "rollback-"

@@ -10,10 +10,10 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// DefaultGrace is the default of the CustomResourceDefinition. The executor cannot tell a default from a value that an owner wrote.
+// DefaultGrace is the default in the CustomResourceDefinition. Sluice cannot tell whether an owner wrote this value.
 const DefaultGrace = 3 * time.Second
 
-// parseRoutings reads the entries of trafficRoutings. Those that name the same Service become one.
+// parseRoutings reads the entries of trafficRoutings. It merges entries that name the same Service.
 func parseRoutings(p plan) ([]Routing, error) {
 	var all []Routing
 	for i, entry := range p.routings {
@@ -47,8 +47,8 @@ func parseRoutings(p plan) ([]Routing, error) {
 	return all, nil
 }
 
-// takesBeside returns the reason why two entries exclude each other. Entries may name the same gateway object for several Services, except an
-// Ingress, which has one canary. The object is the same in each version of its API that an entry names.
+// takesBeside returns an error if a release cannot use both entries. Several Services may name the same gateway object, except an Ingress: it has
+// only one canary Ingress. If next names an object in another API version, it gets the version of r.
 func (r Routing) takesBeside(next *Routing) error {
 	for _, mine := range r.Objects {
 		for i, theirs := range next.Objects {

@@ -24,10 +24,10 @@ func (s Step) Traffic() string {
 	return ""
 }
 
-// TrafficMatches stands in the place of a share if the gateway selects requests for the new version by their content.
+// TrafficMatches replaces a share if the gateway selects requests for the new version by their content.
 const TrafficMatches = "matches"
 
-// TrafficShare returns the share in percent that status.sluice.traffic holds; ok is false if it holds none.
+// TrafficShare returns the share in percent in status.sluice.traffic; ok is false if the field holds no share.
 func TrafficShare(told string) (share Percent, ok bool) {
 	if !strings.HasSuffix(told, "%") {
 		return 0, false

@@ -6,7 +6,7 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// TrafficStable and the others are sentences about where requests go after an abort.
+// TrafficStable and the other constants are sentences about the traffic after an abort.
 const (
 	TrafficStable   = "All traffic is on the stable version."
 	TrafficReturns  = "Traffic goes back to the stable version as its pods come back."
@@ -14,10 +14,10 @@ const (
 	TrafficUnready  = "All traffic is on the stable version, which has no ready pod."
 )
 
-// CapitalizeFirst is a text with a capital first letter. The text must not be empty.
+// CapitalizeFirst returns a text with a capital first letter. The text must not be empty.
 func CapitalizeFirst(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-// LastApproval is the newest approval of a kind in a list that is sorted by time, nil for none.
+// LastApproval returns the newest approval that satisfies is, or nil. The list is sorted by time.
 func LastApproval(list []api.Approval, is func(api.Approval) bool) *api.Approval {
 	for i := len(list) - 1; i >= 0; i-- {
 		if is(list[i]) {
@@ -27,7 +27,7 @@ func LastApproval(list []api.Approval, is func(api.Approval) bool) *api.Approval
 	return nil
 }
 
-// EndSentence ends a text with a full stop, for another one to follow.
+// EndSentence ends a text with a full stop, so another sentence can follow.
 func EndSentence(s string) string {
 	if s != "" && s[len(s)-1] == '.' {
 		return s

@@ -6,8 +6,8 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// unsupportedFields lists what the schema takes and this version does not carry out. A release that asks for any of it is held with
-// the list; it is never let through as if the field were not there.
+// unsupportedFields lists the fields that the schema accepts and this version does not carry out. A release with any of them stalls and shows the
+// list. Sluice never ignores such a field.
 func unsupportedFields(r *api.Rollout, s Spec, p plan) []string {
 	var list []string
 	add := func(when bool, format string, args ...any) {

@@ -10,33 +10,34 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// Seen is what a shell saw of the world for one TrafficRouting.
+// Seen is the observed state of the cluster for one TrafficRouting.
 type Seen struct {
 	Name       string
 	Generation int64
 	Deleting   bool
-	// Finalizer: ours is on it.
+	// Finalizer: Sluice's finalizer is on the TrafficRouting.
 	Finalizer bool
-	// Users are the Rollouts that ask for it. Strays ask for it too, and do not exist or name another one.
+	// Users are the Rollouts that ask for the TrafficRouting. StaleUsers ask for it too, but do not exist or name another TrafficRouting.
 	Users, StaleUsers []string
 	Status            api.TrafficRoutingStatus
-	// Routes are the gateway objects that it names, in the order in which they are routed. Left are others that may carry its routing
-	// from before. Restoring goes the other way.
+	// Routes are the gateway objects that the TrafficRouting names, in the order in which the executor routes them. FormerRoutes are other objects
+	// that may carry its routing from before. The executor restores objects in reverse order.
 	Routes, FormerRoutes []rollout.Route
-	// Problems hold the problems of the TrafficRouting, and the failed reads.
+	// Problems are errors in the TrafficRouting and objects that the executor could not read.
 	Problems []rollout.Problem
 }
 
-// Decision is the next status and actions. The executor commits a status with an intent before it takes the actions: it intends each raise first,
-// and a Rollout that claims a TrafficRouting sees that its routes are about to be restored.
+// Decision is the next status and the next actions. The executor commits a status with a new intent before it takes the actions. So a Rollout that
+// asks for a TrafficRouting sees that the executor is about to restore its routes.
 type Decision struct {
 	Status  api.TrafficRoutingStatus
 	Actions []rollout.Action
-	// Problem is what a person must mend; nil for nothing.
+	// Problem is the problem that a person must fix, or nil.
 	Problem *rollout.Problem
 }
 
-// NeedsCommitFirst reports whether the executor commits a decision before its actions: its status has news other than fields that are only read.
+// NeedsCommitFirst reports whether the executor must commit the status before the actions. It must if fields other than the message and the observed
+// generation change.
 func (d Decision) NeedsCommitFirst(seen Seen) bool {
 	next, before := *d.Status.DeepCopy(), *seen.Status.DeepCopy()
 	next.Message, before.Message = "", ""
@@ -44,10 +45,10 @@ func (d Decision) NeedsCommitFirst(seen Seen) bool {
 	return !reflect.DeepEqual(next, before)
 }
 
-// Plan decides what comes next for one TrafficRouting. It is level-triggered, and each of its actions may be the last one of a run.
+// Plan decides the next actions for one TrafficRouting. It is level-triggered, and the executor may stop after any action.
 //
 //	Initial ──> Healthy ── a Rollout asks ──> Progressing
-//	               ^                              │ none does any more
+//	               ^                              │ no Rollout asks any more
 //	               └──────── Finalizing <─────────┘        any of them, deleted ──> Terminating
 func Plan(seen Seen) Decision {
 	p := &planner{seen: seen, status: *seen.Status.DeepCopy()}
@@ -81,7 +82,7 @@ func (p *planner) setPhase(phase api.RoutingPhase, format string, args ...any) {
 	p.status.Phase, p.status.Message = phase, fmt.Sprintf(format, args...)
 }
 
-// planProgressing has every gateway object route as the strategy says. One that it does not name any more is given back first.
+// planProgressing routes every gateway object as the strategy says. It first restores objects that the TrafficRouting no longer names.
 func (p *planner) planProgressing() {
 	asked := "asked for by " + rolloutList(p.seen.Users)
 	p.status.AppliedGeneration = 0
@@ -116,7 +117,7 @@ func (p *planner) applyRoutes() {
 	}
 }
 
-// pendingMessage is what gateways have yet to accept, "" for nothing.
+// pendingMessage names the gateway object that delays the routing; "" if every gateway has accepted it.
 func (p *planner) pendingMessage() string {
 	for _, route := range p.seen.Routes {
 		if route.DeletingChild != "" {
@@ -129,7 +130,7 @@ func (p *planner) pendingMessage() string {
 	return ""
 }
 
-// routeProblem is the problem of a gateway object; nil without one.
+// routeProblem returns the first problem of a gateway object, or nil.
 func (p *planner) routeProblem() *rollout.Problem {
 	for _, route := range p.seen.Routes {
 		r := route.Steps[Step]
@@ -143,7 +144,7 @@ func (p *planner) routeProblem() *rollout.Problem {
 	return nil
 }
 
-// blockingProblem is the first problem that keeps it from being applied; nil without one.
+// blockingProblem returns the first problem that prevents the routing, or nil.
 func (p *planner) blockingProblem() *rollout.Problem {
 	for i := range p.seen.Problems {
 		if problem := &p.seen.Problems[i]; !problem.Warning {
@@ -153,7 +154,7 @@ func (p *planner) blockingProblem() *rollout.Problem {
 	return nil
 }
 
-// planUnused restores the routes that no Rollout claims any more, and otherwise waits for a claim.
+// planUnused restores routes that no Rollout asks for. Without such routes, it waits for a Rollout to ask.
 func (p *planner) planUnused() {
 	if !p.routesRestored() {
 		p.setPhase(api.RoutingFinalizing, "no Rollout asks for it any more, the executor restores the routes%s", p.unrestoredReason())
@@ -170,7 +171,7 @@ func (p *planner) planUnused() {
 	p.setPhase(api.RoutingHealthy, "TrafficRouting is Healthy")
 }
 
-// planTerminating restores the routes regardless of claims, and removes the finalizer after that.
+// planTerminating restores all routes, even if Rollouts still ask for them, and then removes the finalizer.
 func (p *planner) planTerminating() {
 	if !p.routesRestored() {
 		p.setPhase(api.RoutingTerminating, "TrafficRouting is in terminating, the executor restores the routes%s", p.unrestoredReason())
@@ -182,7 +183,7 @@ func (p *planner) planTerminating() {
 	}
 }
 
-// routesRestored reports whether no gateway object carries the routing, and gives back the rest.
+// routesRestored restores the gateway objects, and reports whether none of them carries the routing any more.
 func (p *planner) routesRestored() bool {
 	p.status.AppliedGeneration = 0
 	p.restoreRoutes(slices.Concat(p.seen.FormerRoutes, p.seen.Routes))
@@ -190,7 +191,7 @@ func (p *planner) routesRestored() bool {
 	return len(p.status.Objects) == 0
 }
 
-// restoreRoutes restores objects in reverse order. An object that others may refer to waits for the objects that could not be read.
+// restoreRoutes restores objects in reverse order. An object that others may refer to waits until the executor can read those others.
 func (p *planner) restoreRoutes(routes []rollout.Route) {
 	unread := false
 	for _, route := range slices.Backward(routes) {
@@ -203,7 +204,7 @@ func (p *planner) restoreRoutes(routes []rollout.Route) {
 	}
 }
 
-// recordObjects notes which objects may carry the routing: with all, every one that it names.
+// recordObjects records the objects that may carry the routing. If all is set, it records every object that the TrafficRouting names.
 func (p *planner) recordObjects(all bool) {
 	var carrying []api.ObjectRef
 	note := func(route rollout.Route, wanted bool) {
@@ -222,12 +223,12 @@ func (p *planner) recordObjects(all bool) {
 	p.status.Objects = carrying
 }
 
-// routeUnknown reports whether an object could not be read, so that it may carry the routing.
+// routeUnknown reports whether the executor could not read an object, so the object may carry the routing.
 func (p *planner) routeUnknown(object rollout.Ref) bool {
 	return slices.ContainsFunc(p.seen.Problems, func(problem rollout.Problem) bool { return problem.Unknown && problem.Route == object })
 }
 
-// unrestoredReason says why something cannot be given back.
+// unrestoredReason explains why the executor cannot restore an object.
 func (p *planner) unrestoredReason() string {
 	if problem := p.blockingProblem(); problem != nil {
 		p.shown = problem

@@ -15,10 +15,10 @@ var (
 	other = rollout.Ref{APIVersion: "networking.istio.io/v1beta1", Kind: "VirtualService", Name: "other"}
 )
 
-// given builds what a shell sees, in words: aRouting().Asked("a").On(vs).
+// given builds an observed state in words: aRouting().Asked("a").On(vs).
 type given struct{ Seen }
 
-// aRouting is idle: no Rollout claims it, and its two gateway objects have their owner's content.
+// aRouting is idle: no Rollout asks for it, and its owner's version is on both gateway objects.
 func aRouting() *given {
 	return &given{Seen{
 		Name: "gray", Generation: 1, Finalizer: true, Status: api.TrafficRoutingStatus{ObservedGeneration: 1, Phase: api.RoutingHealthy},
@@ -32,7 +32,7 @@ func aRouting() *given {
 func (g *given) Asked(by ...string) *given { g.Users = by; return g }
 func (g *given) Deleted() *given           { g.Deleting = true; return g }
 
-// Noted has the status say which objects may carry the routing.
+// Noted records in the status that the objects may carry the routing.
 func (g *given) Noted(refs ...rollout.Ref) *given {
 	for _, ref := range refs {
 		g.Status.Objects = append(g.Status.Objects, objectOf(ref))
@@ -40,7 +40,7 @@ func (g *given) Noted(refs ...rollout.Ref) *given {
 	return g
 }
 
-// On has objects that it names carry the routing, accepted.
+// On puts the routing on named objects, and has their gateways accept it.
 func (g *given) On(refs ...rollout.Ref) *given {
 	for i := range g.Routes {
 		for _, ref := range refs {
@@ -52,7 +52,7 @@ func (g *given) On(refs ...rollout.Ref) *given {
 	return g.Noted(refs...)
 }
 
-// Outdated has an object carry another strategy.
+// Outdated puts the routing of another strategy on an object.
 func (g *given) Outdated(ref rollout.Ref) *given {
 	for i := range g.Routes {
 		if g.Routes[i].Object == ref {
@@ -62,7 +62,7 @@ func (g *given) Outdated(ref rollout.Ref) *given {
 	return g
 }
 
-// LeftOn has an object carry the routing that it no longer names.
+// LeftOn puts the routing on an object that the TrafficRouting no longer names.
 func (g *given) LeftOn(ref rollout.Ref) *given {
 	g.FormerRoutes = append(g.FormerRoutes, rollout.Route{Object: ref, Shaped: true})
 	return g.Noted(ref)
@@ -192,7 +192,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// Somebody may write the gateway objects between the decision and its actions, and the process may die after any of them.
+// Another client may write the gateway objects between the decision and its actions, and the process may die after any action.
 func TestWhatRaisesAndWhatIsTakenBackIsIntendedFirst(t *testing.T) {
 	for name, c := range map[string]struct {
 		given *given

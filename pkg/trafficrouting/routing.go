@@ -1,7 +1,7 @@
-// Package trafficrouting decides about TrafficRoutings: which of their gateway objects the executor changes, and which it restores. It is a pure
-// function of the observed state, as package planner is for Rollouts, and has no client and no clock.
+// Package trafficrouting decides about TrafficRoutings: which gateway objects the executor routes, and which it restores. It is a pure function of
+// the observed state, and uses no client and no clock.
 //
-// Invariant: the finalizer of a TrafficRouting goes only when no gateway object carries its routing any more.
+// Invariant: the executor removes the finalizer of a TrafficRouting only when no gateway object carries its routing any more.
 package trafficrouting
 
 import (
@@ -16,29 +16,29 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// Step is the number under which a [rollout.Route] holds the rendering of the strategy, which has but this one.
+// Step is the step number under which a [rollout.Route] holds the rendering of the strategy. A TrafficRouting has only this step.
 const Step int32 = 1
 
-// Spec is the spec of a TrafficRouting, parsed into a valid value.
+// Spec is the parsed and valid spec of a TrafficRouting.
 type Spec struct {
-	// Services are the ways of traffic, each with at least one gateway object; no object is in two of them.
+	// Services each have at least one gateway object, and no two of them share an object.
 	Services []Service
-	// Grace is the longest grace period of any of them.
+	// Grace is the longest grace period of all Services.
 	Grace time.Duration
 }
 
-// Service is one Service, for both versions, and the gateway objects through which its traffic flows.
+// Service is a Service for the pods of both versions, with the gateway objects that route its traffic.
 type Service struct {
 	Name string
-	// PatchLabels and PatchAnnotations are what the pods of the new version bear beyond its template.
+	// PatchLabels and PatchAnnotations are added to the pods of the new version.
 	PatchLabels, PatchAnnotations map[string]string
 	Objects                       []rollout.Ref
-	// Rules and Tag are as of [rollout.Routing], for all of the objects.
+	// Rules and Tag have the meaning of [rollout.Routing], for all objects.
 	Rules []string
 	Tag   *api.TrafficTag
 }
 
-// Parse reads the spec of a TrafficRouting. The error names the first field that is wrong and how to mend it.
+// Parse reads the spec of a TrafficRouting. The error names the first wrong field and how to fix it.
 func Parse(t *api.TrafficRouting) (Spec, error) {
 	s := t.Spec.Strategy
 	if s.Weight == nil && len(s.Matches) == 0 {
@@ -110,7 +110,7 @@ func graceOf(ref api.TrafficRoutingRef) time.Duration {
 	return time.Duration(*ref.GracePeriodSeconds) * time.Second
 }
 
-// RequestingRollouts are the Rollouts that ask for a TrafficRouting, as its finalizers tell.
+// RequestingRollouts returns the names of the Rollouts whose finalizers ask for a TrafficRouting.
 func RequestingRollouts(finalizers []string) (names []string) {
 	for _, f := range finalizers {
 		if name, ok := strings.CutPrefix(f, api.FinalizerProgressingPrefix); ok {
@@ -120,12 +120,12 @@ func RequestingRollouts(finalizers []string) (names []string) {
 	return names
 }
 
-// IsApplied reports whether all gateway objects route as a TrafficRouting says now.
+// IsApplied reports whether all gateway objects route as the current TrafficRouting says.
 func IsApplied(t *api.TrafficRouting) bool {
 	return t.Status.Phase == api.RoutingProgressing && t.Status.AppliedGeneration == t.Generation
 }
 
-// InactiveFor reports whether a TrafficRouting routes for no Rollout other than one.
+// InactiveFor reports whether a TrafficRouting routes for no Rollout, or only for Rollouts other than user.
 func InactiveFor(t *api.TrafficRouting, user string) bool {
 	others := slices.ContainsFunc(RequestingRollouts(t.Finalizers), func(name string) bool { return name != user })
 	return len(t.Status.Objects) == 0 || others && t.DeletionTimestamp == nil

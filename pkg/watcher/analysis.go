@@ -16,7 +16,7 @@ type analysisRunView struct {
 	RoutedAt, RenewBy, EndedAt string
 }
 
-// analysisRun is the analysis, as if it had not ended.
+// analysisRun returns the analysis as if it had not ended.
 func (s *analysisRunView) analysisRun() *api.AnalysisRun {
 	if s == nil {
 		return nil
@@ -24,10 +24,10 @@ func (s *analysisRunView) analysisRun() *api.AnalysisRun {
 	return &api.AnalysisRun{Epoch: s.Epoch, PauseSeq: s.PauseSeq}
 }
 
-// analyses are the analyses in a Rollout's status; nil without one.
+// analyses are the analyses in a Rollout's status; nil if it has none.
 type analyses struct {
 	step, release analysis
-	// renewBy is when something is to be heard of all that are measured now; zero if none is.
+	// renewBy is the deadline for the analyzer to renew every run that it measures now; zero if it measures none.
 	renewBy time.Time
 }
 
@@ -35,9 +35,9 @@ type analysis struct {
 	epoch, pauseSeq int64
 	phase           api.AnalysisPhase
 	ended           bool
-	// routedAt is when the traffic changed last.
+	// routedAt is the time of the last change of the traffic.
 	routedAt string
-	// current: the release is where it is measured.
+	// current is true if the release is in the state in which the analysis is measured.
 	current bool
 }
 
@@ -72,20 +72,21 @@ func (a *analyses) noteRenewal(of analysis, s *analysisRunView) {
 	}
 }
 
-// isMeasured reports whether it is to be measured now.
+// isMeasured reports whether the analyzer must measure it now.
 func (a analysis) isMeasured() bool { return a.current && !a.ended }
 
-// anyMeasured reports whether anything is to be measured now.
+// anyMeasured reports whether the analyzer must measure any of them now.
 func (a *analyses) anyMeasured() bool {
 	return a != nil && (a.step.isMeasured() || a.release.isMeasured())
 }
 
-// renewalOverdue reports whether who measures should have been heard of by now.
+// renewalOverdue reports whether the analyzer should have renewed the runs by now.
 func (a *analyses) renewalOverdue(now time.Time) bool {
 	return a.anyMeasured() && !a.renewBy.IsZero() && now.After(a.renewBy)
 }
 
-// hasReported reports whether who measures has said what an executor acts on: another phase, or that nothing is left to measure.
+// hasReported reports whether the analyzer has written something that an executor acts on: another phase, or the end of
+// a run.
 func (a *analyses) hasReported(old *analyses) bool {
 	if a == nil {
 		return false
@@ -100,14 +101,14 @@ func (a analysis) hasReported(old analysis) bool {
 	switch {
 	case !a.current:
 		return false
-	case !a.sameRun(old): // an executor began it, and by no other phase
+	case !a.sameRun(old): // an executor began it, and always in this phase
 		return a.ended || a.phase != "" && a.phase != api.AnalysisRunning
 	}
 	return a.phase != old.phase || a.ended != old.ended
 }
 
-// anyBegan reports whether something is to be measured that was not before: another analysis, one that was interrupted, or one after
-// another change of the traffic.
+// anyBegan reports whether the analyzer must start to measure: a new analysis, an interrupted one, or one after another
+// change of the traffic.
 func (a *analyses) anyBegan(old *analyses) bool {
 	if a == nil {
 		return false

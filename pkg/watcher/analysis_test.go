@@ -11,7 +11,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// measuredRollout waits in its first step, which is measured, and so is the whole release.
+// measuredRollout waits in its first step. An analysis measures this step, and another one the whole release.
 var measuredRollout = strings.Replace(pausedRollout, "  sluice: {", `  analysis:
     step: {phase: Running, epoch: 1, step: 1, pauseSeq: 3, startedAt: "2026-11-20T10:00:00.000000Z", routedAt: "2026-11-20T09:59:59.000000Z",
       renewBy: "2026-11-20T10:10:00.000000Z", metrics: [{name: errors, phase: Running, passed: 1}]}
@@ -19,12 +19,12 @@ var measuredRollout = strings.Replace(pausedRollout, "  sluice: {", `  analysis:
       renewBy: "2026-11-20T10:05:00.000000Z"}
   sluice: {`, 1)
 
-// commitState is what an executor writes when the machine enters a state of the first step.
+// commitState is the write of an executor when the state machine enters a state of the first step.
 func commitState(state string) change {
 	return all(set(state, "status", "sluice", "state"), set(state, "status", "canaryStatus", "currentStepState"))
 }
 
-// beginRun is what an executor writes when it begins the analysis of another stay.
+// beginRun is the write of an executor when it begins the analysis of another pause.
 var beginRun = all(set(int64(4), "status", "sluice", "pauseSeq"), set(int64(4), "status", "analysis", "step", "pauseSeq"), set("Running", "status", "analysis", "step", "phase"))
 
 func TestExecutorsHearWhatAnalysesFindOutAndNoMore(t *testing.T) {

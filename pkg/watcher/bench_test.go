@@ -23,7 +23,8 @@ import (
 	"sluice.dev/sluice/pkg/script"
 )
 
-// BenchmarkTenThousandIdle measures what a watcher keeps of 10,000 Rollouts at rest, and how many hints its start gives.
+// BenchmarkTenThousandIdle measures the memory of a watcher for 10,000 idle Rollouts, and the number of hints that its
+// start sends.
 func BenchmarkTenThousandIdle(b *testing.B) {
 	if testing.Short() {
 		b.Skip("it needs a control plane, which -short leaves out")

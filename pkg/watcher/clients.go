@@ -18,7 +18,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// clients are the APIs that a watcher reads: objects of built-in kinds as protobuf, and only the metadata of kinds whose existence matters.
+// clients are the APIs that a watcher reads. It reads built-in kinds as protobuf. It reads only the metadata of kinds
+// whose objects only need to exist.
 type clients struct {
 	apps      appsclient.AppsV1Interface
 	core      coreclient.CoreV1Interface
@@ -70,7 +71,7 @@ type lister[L runtime.Object] interface {
 	Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error)
 }
 
-// listWatch reads what a lister has; tweak, which may be nil, narrows it.
+// listWatch lists and watches the objects of a lister. tweak narrows the selection and may be nil.
 func listWatch[L runtime.Object](of lister[L], tweak func(*metav1.ListOptions)) *cache.ListWatch {
 	if tweak == nil {
 		tweak = func(*metav1.ListOptions) {}

@@ -9,11 +9,12 @@ import (
 	"sluice.dev/sluice/pkg/traffic"
 )
 
-// This file is about kinds that the watcher watches although no Rollout names them. It watches cluster-scoped kinds that have a script: a Rollout that was removed by
-// force may have left marks on such an object, and its namespace may be gone as well. It watches kinds of policies if any Rollout routes traffic, because a
-// release copies the policies of its Services.
+// This file is about kinds that the watcher watches although no Rollout names them. It watches cluster-scoped kinds
+// that have a script: a forcibly removed Rollout may have left marks on such an object, and its namespace may be gone
+// as well. It watches kinds of policies if any Rollout routes traffic, because a release copies the policies of its
+// Services.
 
-// definitionChanged notes kinds of no namespace, and kinds of policies, as they are defined.
+// definitionChanged notes the cluster-scoped kinds and the kinds of policies in a definition.
 func (w *Watcher) definitionChanged(f *fact, gone bool, _ urgency) {
 	w.mu.Lock()
 	for _, kind := range f.kinds {
@@ -25,7 +26,8 @@ func (w *Watcher) definitionChanged(f *fact, gone bool, _ urgency) {
 	w.kindsChanged()
 }
 
-// scriptsChanged notes which kinds have a script, and wakes who may be routed by another one.
+// scriptsChanged notes which kinds have a script, and wakes each Rollout and TrafficRouting whose script may have
+// changed.
 func (w *Watcher) scriptsChanged(f *fact, gone bool, _ urgency) {
 	scripted := f.scripted
 	if gone {
@@ -39,14 +41,14 @@ func (w *Watcher) scriptsChanged(f *fact, gone bool, _ urgency) {
 	w.hintRoutingsMatching(anyRollout)
 }
 
-// scriptFacts are the content, and the kinds that have a script with it.
+// scriptFacts returns the content of the ConfigMap, and the kinds that have a script with it.
 func (w *Watcher) scriptFacts(c *corev1.ConfigMap) facts {
 	f := contentFacts(c)
 	f.scripted = w.scriptedKindsWith(c.Data)
 	return f
 }
 
-// unnamedKinds are the kinds that the watcher watches although no Rollout names them.
+// unnamedKinds returns the kinds that the watcher watches although no Rollout names them.
 func (w *Watcher) unnamedKinds(named map[namedKind]bool) map[namedKind]bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -67,7 +69,8 @@ func (w *Watcher) unnamedKinds(named map[namedKind]bool) map[namedKind]bool {
 	return unnamed
 }
 
-// definedKinds is the kind of a definition, in its first served version, if the kind is cluster-scoped or a kind of policies.
+// definedKinds returns the kind of a definition, in its first served version, if the kind is cluster-scoped or a kind
+// of policies.
 func definedKinds(u *unstructured.Unstructured) []schema.GroupVersionKind {
 	group, _, _ := unstructured.NestedString(u.Object, "spec", "group")
 	kind, _, _ := unstructured.NestedString(u.Object, "spec", "names", "kind")
@@ -84,7 +87,8 @@ func definedKinds(u *unstructured.Unstructured) []schema.GroupVersionKind {
 	return nil
 }
 
-// policyFacts are the content of a policy, and the Services that it is attached to. A copy that an executor made has the facts of an object that a route owns.
+// policyFacts returns the content of a policy, and the Services that it is attached to. A copy that an executor created
+// has the facts of an object that a route owns.
 func policyFacts(u *unstructured.Unstructured) facts {
 	if u.GetLabels()[api.LabelRolloutUID] != "" {
 		return routeFacts(u)

@@ -96,7 +96,8 @@ func TestWhatIsGoneIsWokenByWhatStillListsIt(t *testing.T) {
 	}
 }
 
-// A policy wakes the Rollouts of its Service, and a copy that an executor created wakes the Rollouts of the gateway object that owns it.
+// A policy wakes the Rollouts of its Service. A copy that an executor created wakes the Rollouts of the gateway object
+// that owns it.
 func TestAPolicyWakesWhoRoutesByItsService(t *testing.T) {
 	t.Parallel()
 	rule := schema.GroupKind{Group: "networking.istio.io", Kind: "DestinationRule"}

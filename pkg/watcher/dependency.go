@@ -13,55 +13,57 @@ import (
 	"sluice.dev/sluice/pkg/script"
 )
 
-// dependencies are the objects that a Rollout's release looks at, and what it waits for.
+// dependencies are the objects that a Rollout's release depends on, and the times and states that it waits for.
 type dependencies struct {
 	*plan
-	// wakeAt is when the release asked to be looked at, zero for never.
+	// wakeAt is the time at which the release asked for a run, zero for never.
 	wakeAt time.Time
-	// stalled is why it waits until somebody changes something, "" when it does not.
+	// stalled is the reason of a stalled release, "" if it is not stalled.
 	stalled  api.Reason
 	analyses *analyses
-	// releasing: a release is under way, and looks at endpoints.
+	// releasing is true while a release is under way, which depends on endpoints.
 	releasing bool
 }
 
-// plan is what the spec of a Rollout says. It is taken apart once for all sightings of the same spec.
+// plan has the dependencies in the spec of a Rollout. The watcher parses a spec once for all views of it.
 type plan struct {
 	uid              types.UID
 	generation       int64
-	style            string // the annotation
-	annotatedRouting string // the TrafficRouting that it names by annotation
+	style            string // the annotation with the rolling style
+	annotatedRouting string // the TrafficRouting in the annotation
 
 	objects []object
-	// refs are the kinds that are watched because Rollouts name them, in the versions that this one names: kinds of gateway objects, of templates, and
-	// of workloads other than Deployments.
+	// refs are the kinds that are watched because Rollouts name them, in the versions that this Rollout names. They are
+	// the kinds of gateway objects, of templates, and of workloads that are not Deployments.
 	refs []namedKind
-	// workload is the object that it competes for with other Rollouts; it is among the objects.
+	// workload is the object that the Rollout competes for with other Rollouts; it is among the objects.
 	workload object
-	// steps is how many there are, 0 when the spec cannot be read.
+	// steps is the number of steps, 0 if the spec cannot be parsed.
 	steps int
-	// scripts: a script may come from the ConfigMap.
+	// scripts is true if a script may come from the ConfigMap.
 	scripts bool
-	// tolerant: it goes on while some of its pods are not ready, so that each one counts.
+	// tolerant is true if the release continues while some of its pods are not ready. Then each pod counts.
 	tolerant bool
 	disabled bool
-	// routing is the TrafficRouting that it asks for, without a name for none.
+	// routing is the TrafficRouting that the Rollout asks for; its name is empty if it asks for none.
 	routing types.NamespacedName
 }
 
 // namedKind is a kind that is watched only while a Rollout names it. It may not be installed.
 type namedKind struct {
 	schema.GroupVersionKind
-	// workload: the Rollout names it as its workload.
+	// workload is true if a Rollout names the kind as its workload.
 	workload bool
-	// child: only the objects that releases created for gateway objects matter. supports: it lists the features of a route's gateway. backend: its
-	// objects replace Services of their names. policy: its objects are attached to Services.
+	// child is true for a kind whose objects matter only if a release created them. supports is true for a kind that
+	// says what a route's gateway supports. backend is true for a kind whose objects stand for the Services of their
+	// names. policy is true for a kind whose objects are attached to Services.
 	child, supports, backend, policy bool
-	// read tells how gateway objects name its objects, which their scripts read. Its Field is "" for kinds that no script reads.
+	// read says how gateway objects name objects of the kind, which their scripts read. Its Field is "" for kinds that
+	// no script reads.
 	read script.Reads
 }
 
-// object identifies an object by what it is called; versions do not matter.
+// object identifies an object by group, kind and name, regardless of the version.
 type object struct {
 	group, kind string
 	name        types.NamespacedName
@@ -73,7 +75,7 @@ var (
 	routingKind    = schema.GroupKind{Group: api.Group, Kind: api.KindTrafficRouting}
 )
 
-// startsMeasuring reports whether an analyzer is to look because something is to be measured that was not before, or in another way.
+// startsMeasuring reports whether an analyzer must reconcile, because a measurement starts or changes.
 func (d *dependencies) startsMeasuring(old *dependencies) bool {
 	if old == nil || old.plan == nil {
 		return d.analyses.anyMeasured()
@@ -94,7 +96,7 @@ func dependenciesOf(s *rolloutView, p *plan) *dependencies {
 	return d
 }
 
-// planOf is what the spec of a Rollout says: as is known already, unless it is another one.
+// planOf returns the plan of a Rollout's spec: the known plan if the spec has not changed, or a new one.
 func (x *index) planOf(s *rolloutView) *plan {
 	x.mu.Lock()
 	known := x.rollouts[types.NamespacedName{Namespace: s.Namespace, Name: s.Name}]
@@ -106,7 +108,7 @@ func (x *index) planOf(s *rolloutView) *plan {
 	return newPlan(s)
 }
 
-// newPlan takes a spec apart. One that cannot be read depends on nothing but itself.
+// newPlan returns the plan of a spec. A Rollout with an invalid spec depends on itself only.
 func newPlan(s *rolloutView) *plan {
 	p := &plan{
 		uid: s.UID, generation: s.Generation, style: s.Annotations[api.AnnotationRollingStyle], annotatedRouting: s.Annotations[api.AnnotationTrafficRouting],
@@ -126,7 +128,7 @@ func newPlan(s *rolloutView) *plan {
 	workload := schema.FromAPIVersionAndKind(spec.Workload.APIVersion, spec.Workload.Kind)
 	add(workload.GroupKind(), spec.Workload.Name)
 	p.workload = p.objects[0]
-	if workload.GroupKind() == deploymentKind { // this kind is always watched, and may have a canary Deployment
+	if workload.GroupKind() == deploymentKind { // Deployments are always watched, and may have a canary
 		add(deploymentKind, spec.Workload.Name+api.SuffixCanary)
 	} else {
 		p.addKind(namedKind{GroupVersionKind: workload, workload: true})
@@ -161,23 +163,24 @@ func (p *plan) addKind(kind namedKind) {
 	}
 }
 
-// addRoute adds a gateway object and the kind of it.
+// addRoute adds a gateway object and its kind.
 func (p *plan) addRoute(kind schema.GroupVersionKind, namespace, name string) {
-	if kind.Group == "" || kind.Kind == "" { // which no gateway's kind is
+	if kind.Group == "" || kind.Kind == "" { // no kind of gateway objects is like that
 		return
 	}
 	p.addKind(namedKind{GroupVersionKind: kind})
 	p.addObject(object{kind.Group, kind.Kind, types.NamespacedName{Namespace: namespace, Name: name}})
-	// Whether the kind belongs to a namespace only the API server knows.
+	// Only the API server knows whether the kind is namespaced, so the cluster-scoped name is added too.
 	p.addObject(object{kind.Group, kind.Kind, types.NamespacedName{Name: name}})
 }
 
-// namesInstallableKind reports whether a kind that it names is one that is installed into a cluster, and not part of every one.
+// namesInstallableKind reports whether the plan names a kind that an administrator installs, and that not every cluster
+// has.
 func (p *plan) namesInstallableKind() bool {
 	return slices.ContainsFunc(p.refs, func(kind namedKind) bool { return kind.Group != deploymentKind.Group })
 }
 
-// addTemplates adds what the steps and the whole release are measured by.
+// addTemplates adds the templates of the steps and of the whole release.
 func (p *plan) addTemplates(namespace string, spec rollout.Spec) {
 	all := []*rollout.Analysis{spec.ReleaseAnalysis}
 	for _, step := range spec.Steps {

@@ -1,5 +1,6 @@
-// Package watcher turns changes in a cluster into hints on the queue: "look at this rollout", and "measure it" while an analysis runs. It decides
-// nothing and writes nothing to the cluster; lost, late or repeated hints cost time only. Several watchers may run at once.
+// Package watcher turns changes in a cluster into hints on the queue. A hint says "look at this rollout", or "measure
+// it" during an analysis. The watcher decides nothing and writes nothing to the cluster. Lost, late or repeated hints
+// cost only time. Several watchers may run at the same time.
 //
-// Invariant: each change that a release waits for wakes it, and a change that no release needs wakes no executor.
+// Invariant: every change that a release waits for wakes it, and a change that no release needs wakes no release.
 package watcher

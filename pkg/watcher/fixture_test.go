@@ -21,29 +21,29 @@ import (
 	"sluice.dev/sluice/test/controlplane"
 )
 
-// plane is the control plane that all tests of the package share; nil with -short. Nothing of Sluice runs on it but the watchers
-// of the tests, which watch under the identity and the permissions of the installation.
+// plane is the control plane that all tests of the package share; nil with -short. Of Sluice it runs only the watchers
+// of the tests, under the identity and the permissions of the installation.
 var plane *controlplane.Cluster
 
 func TestMain(m *testing.M) {
 	os.Exit(controlplane.Main(m, "../..", func(c *controlplane.Cluster) { plane = c }))
 }
 
-// scene is a namespace of its own with a watcher that looks at all of them, and the hints that it gave for this one.
+// scene is a namespace of its own with a watcher that watches all namespaces, and the hints that it sent for this one.
 type scene struct {
 	t         *testing.T
 	namespace string
 	watcher   *Watcher
-	// wrap stands between the watcher and the API server, nil for nothing.
+	// wrap wraps the transport between the watcher and the API server; nil wraps nothing.
 	wrap func(http.RoundTripper) http.RoundTripper
 
 	mu     sync.Mutex
 	hints  map[string]int
-	stream time.Time // when the stream that takes them was made
+	stream time.Time // creation time of the stream that takes the hints
 	told   chan struct{}
 }
 
-// newScene has the watcher run when the function given has prepared the namespace.
+// newScene starts the watcher after prepare has prepared the namespace.
 func newScene(t *testing.T, prepare func(*scene)) *scene {
 	t.Helper()
 	if testing.Short() {
@@ -98,7 +98,7 @@ func (s *scene) generation(context.Context) (time.Time, error) {
 	return s.stream, nil
 }
 
-// seen are the hints so far.
+// seen returns the hints so far.
 func (s *scene) seen() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,7 +131,7 @@ func (s *scene) patch(what, body string, more ...string) {
 	s.kubectl("", append([]string{"patch", what, "--type=merge", "-p", body}, more...)...)
 }
 
-// wakes waits until a Rollout is hinted because of what do does.
+// wakes waits until do causes a hint for a Rollout.
 func (s *scene) wakes(rollout, what string, do func()) {
 	s.t.Helper()
 	s.mu.Lock()
@@ -155,8 +155,8 @@ func (s *scene) wakes(rollout, what string, do func()) {
 	}
 }
 
-// calm waits until the watcher has read its first lists, and then until it has woken no Rollout for a while: controllers may still be busy with
-// earlier changes.
+// calm waits until the watcher has read its first lists, and then until it has sent no hint for a while. Controllers
+// may still be busy with earlier changes.
 func (s *scene) calm() {
 	s.t.Helper()
 	for timeout := time.After(10 * time.Minute); s.watcher.Ready() != nil || !s.watcher.kindsSynced(); {
@@ -175,7 +175,7 @@ func (s *scene) calm() {
 	}
 }
 
-// quiet checks that the effects of do wake no Rollout: the first hint comes from a later change that the same watch reports.
+// quiet makes sure that do causes no hint. It waits for a hint that a later change, reported by the same watch, causes.
 func (s *scene) quiet(rollout, what string, do, after func()) {
 	s.t.Helper()
 	s.calm()

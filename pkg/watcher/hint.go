@@ -12,27 +12,29 @@ import (
 )
 
 const (
-	// sweepEvery is how often wake-up times are checked, overdue how late one must be to be swept: its timer was lost.
+	// sweepEvery is the interval of the check of wake-up times. The watcher sweeps a Rollout whose wake-up is later
+	// than overdue, because its timer was lost.
 	sweepEvery = 5 * time.Second
 	overdue    = 5 * time.Second
-	// gather is for how long changes are put together that wake only soon.
+	// gather is how long the watcher collects changes that wake only soon.
 	gather = time.Second
-	// policyMemory is for how long executors may take for granted that the admission policies are there.
+	// policyMemory is how long executors may remember that the admission policies are installed.
 	policyMemory = 31 * time.Second
 )
 
-// hintRollout tells that a Rollout is to be looked at. Before the watcher has seen everything, nothing is told: then everything is.
+// hintRollout sends a hint about a Rollout. Before the watcher has read its first lists it sends none, because
+// afterwards it hints every Rollout.
 func (w *Watcher) hintRollout(name types.NamespacedName) {
 	if !w.started.Load() {
 		return
 	}
 	w.mu.Lock()
-	delete(w.gathered, name) // the next run sees all of it
+	delete(w.gathered, name) // the next run sees these changes too
 	w.mu.Unlock()
 	w.sendHint(name, queue.TaskRelease)
 }
 
-// hintAnalysis tells that the analyses of a Rollout are to be looked at.
+// hintAnalysis sends a hint about the analyses of a Rollout.
 func (w *Watcher) hintAnalysis(name types.NamespacedName) {
 	if w.started.Load() {
 		w.sendHint(name, queue.TaskAnalysis)
@@ -55,8 +57,8 @@ func (w *Watcher) hintByUrgency(name types.NamespacedName, u urgency) {
 	}
 }
 
-// hintEverything hints every Rollout, every TrafficRouting and all that is measured, and those that are gone and have left marks: executors
-// take them off.
+// hintEverything hints every Rollout, every TrafficRouting and every analysis that is measured. It also hints deleted
+// Rollouts that have left marks, which executors remove.
 func (w *Watcher) hintEverything() {
 	w.hintRolloutsMatching(anyRollout)
 	w.hintRoutingsMatching(anyRollout)
@@ -77,14 +79,16 @@ func (w *Watcher) hintOrphans(want func(types.NamespacedName) bool) {
 	}
 }
 
-// namespaceChanged hints those that are gone from a namespace: what they have left elsewhere is taken off when that goes too.
+// namespaceChanged hints the deleted Rollouts of a namespace. When the namespace is deleted too, executors remove the
+// entries that these Rollouts have left elsewhere.
 func (w *Watcher) namespaceChanged(f *fact, _ bool, _ urgency) {
 	if w.started.Load() {
 		w.hintOrphans(func(name types.NamespacedName) bool { return name.Namespace == f.name.Name })
 	}
 }
 
-// workloadChanged hints who releases a workload of a kind, and whose marks it carries although he is gone.
+// workloadChanged hints the Rollouts that release a workload of a kind, and a deleted Rollout whose marks the workload
+// carries.
 func (w *Watcher) workloadChanged(kind schema.GroupKind) func(*fact, bool, urgency) {
 	return func(f *fact, gone bool, u urgency) {
 		var owners []types.NamespacedName
@@ -98,8 +102,8 @@ func (w *Watcher) workloadChanged(kind schema.GroupKind) func(*fact, bool, urgen
 	}
 }
 
-// referencedChanged hints the Rollouts that depend on an object: on itself, on the gateway object that owns it, or on a Service that it is attached to. It also hints Rollouts
-// that the object lists and that are gone.
+// referencedChanged hints the Rollouts that depend on an object: on the object itself, on the gateway object that owns
+// it, or on a Service that it is attached to. It also hints deleted Rollouts that the object lists.
 func (w *Watcher) referencedChanged(kind schema.GroupKind) func(*fact, bool, urgency) {
 	return func(f *fact, gone bool, u urgency) {
 		if f.listed != nil {
@@ -115,7 +119,8 @@ func (w *Watcher) referencedChanged(kind schema.GroupKind) func(*fact, bool, urg
 	}
 }
 
-// routeChanged hints the Rollouts of referencedChanged, and the Rollouts of gateway objects whose script reads the object.
+// routeChanged hints the Rollouts of [Watcher.referencedChanged], and the Rollouts of a gateway object whose script
+// reads the object.
 func (w *Watcher) routeChanged(kind schema.GroupKind) func(*fact, bool, urgency) {
 	named, read := w.referencedChanged(kind), w.readChanged(kind)
 	return func(f *fact, gone bool, u urgency) {
@@ -124,7 +129,7 @@ func (w *Watcher) routeChanged(kind schema.GroupKind) func(*fact, bool, urgency)
 	}
 }
 
-// readChanged hints who is routed by a gateway object whose script reads an object of a kind.
+// readChanged hints the Rollouts of a gateway object whose script reads an object of a kind.
 func (w *Watcher) readChanged(kind schema.GroupKind) func(*fact, bool, urgency) {
 	return func(f *fact, gone bool, u urgency) {
 		of := object{kind.Group, kind.Kind, f.name}
@@ -161,7 +166,7 @@ func (w *Watcher) hintDependents(kind schema.GroupKind, name types.NamespacedNam
 	}
 }
 
-// endpointsChanged hints the releases under way that look at the endpoints of a Service.
+// endpointsChanged hints the releases under way that depend on the endpoints of a Service.
 func (w *Watcher) endpointsChanged(f *fact, _ bool, u urgency) {
 	service := object{serviceKind.Group, serviceKind.Kind, types.NamespacedName{Namespace: f.name.Namespace, Name: f.service}}
 	for _, rollout := range w.index.dependentsOf(service) {
@@ -171,8 +176,8 @@ func (w *Watcher) endpointsChanged(f *fact, _ bool, u urgency) {
 	}
 }
 
-// templateChanged hints who is measured by a template: an executor holds releases whose templates are missing or wrong, and an
-// analyzer measures by them.
+// templateChanged hints the Rollouts that a template measures. An executor stalls releases with missing or invalid
+// templates, and an analyzer measures with them.
 func (w *Watcher) templateChanged(kind schema.GroupKind) func(*fact, bool, urgency) {
 	return func(f *fact, _ bool, u urgency) {
 		w.hintDependents(kind, f.name, u)
@@ -198,7 +203,8 @@ func (w *Watcher) hintRolloutsMatching(want func(*dependencies) bool) {
 
 func anyRollout(*dependencies) bool { return true }
 
-// policyChanged wakes everybody. Executors remember for a while that the policies are there, so that one which went is told again.
+// policyChanged wakes every Rollout. Executors remember for a while that the policies are installed, so after a
+// deletion the watcher hints every Rollout again later.
 func (w *Watcher) policyChanged(_ *fact, gone bool, _ urgency) {
 	w.hintRolloutsMatching(anyRollout)
 	if gone {
@@ -218,7 +224,7 @@ func (w *Watcher) policyDue(now time.Time) bool {
 	return due
 }
 
-// flushGathered sends the gathered hints.
+// flushGathered hints the gathered Rollouts.
 func (w *Watcher) flushGathered() {
 	w.mu.Lock()
 	var names []types.NamespacedName
@@ -231,8 +237,8 @@ func (w *Watcher) flushGathered() {
 	}
 }
 
-// sweepPeriodically replaces lost messages: it sends hints for overdue wake-ups and for analyses without news, and from time to time for all
-// Rollouts.
+// sweepPeriodically makes up for lost messages. It hints Rollouts with overdue wake-ups and analyses with an overdue
+// renewal, and at each resync everything.
 func (w *Watcher) sweepPeriodically(ctx context.Context) {
 	gathers, sweeps, resyncs := time.NewTicker(gather), time.NewTicker(sweepEvery), time.NewTicker(w.Resync)
 	defer gathers.Stop()
@@ -262,13 +268,14 @@ func (w *Watcher) sweepPeriodically(ctx context.Context) {
 	}
 }
 
-// streamRecreated reports whether the stream of work is another one than the last that was seen: hints given before are gone then.
+// streamRecreated reports whether the stream of work was created again since the last call. Earlier hints are then
+// lost.
 func (w *Watcher) streamRecreated(ctx context.Context, last *time.Time) bool {
 	ctx, cancel := context.WithTimeout(ctx, sweepEvery)
 	defer cancel()
 	now, err := w.workStreamCreated(ctx)
 	if err != nil {
-		// NATS is away, or the stream is, until somebody gives a hint or takes one. The next sweep asks again.
+		// NATS is down, or the stream does not exist until a process sends or takes a hint. The next sweep asks again.
 		w.Logger.Debug("ask about the stream of work", "error", err)
 		return false
 	}

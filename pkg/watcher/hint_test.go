@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// Endpoints come and go with the pods of an application; only a release under way looks at them.
+// Endpoints come and go with the pods of an application. Only a release under way depends on them.
 func TestEndpointsWakeOnlyWhoReleases(t *testing.T) {
 	t.Parallel()
 	got := told(func(w *Watcher) {
@@ -26,7 +26,8 @@ func TestEndpointsWakeOnlyWhoReleases(t *testing.T) {
 	}
 }
 
-// Changes that need no hint at once are gathered for a moment, and are hinted in each case: no other change may follow.
+// The watcher gathers changes that wake only soon for a moment. It always hints them afterwards, because no other
+// change may follow.
 func TestWhatMayWaitIsToldInAMoment(t *testing.T) {
 	t.Parallel()
 	type woken struct {

@@ -12,9 +12,10 @@ type index struct {
 	mu       sync.Mutex
 	rollouts map[types.NamespacedName]*dependencies
 	byObject map[object][]types.NamespacedName
-	// claims are the Rollouts whose marks workloads carry, by workload, and those that gateway objects of no namespace list, by those.
+	// claims has, by workload, the Rollouts whose marks it carries. By cluster-scoped gateway object it has the
+	// Rollouts that it lists.
 	claims map[object][]types.NamespacedName
-	// names are the objects that an object names and a script reads, namedBy those that name it.
+	// names has the objects that an object names and a script reads. namedBy has the objects that name an object.
 	names, namedBy map[object][]object
 }
 
@@ -25,7 +26,7 @@ func newIndex() *index {
 	}
 }
 
-// refer notes what an object names.
+// refer notes the objects that an object names.
 func (x *index) refer(by object, names []object) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -41,7 +42,7 @@ func (x *index) refer(by object, names []object) {
 	}
 }
 
-// referrers are the objects that name an object, and those that name these.
+// referrers returns the objects that name an object, directly or through other objects.
 func (x *index) referrers(of object) (all []object) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -58,7 +59,7 @@ func (x *index) referrers(of object) (all []object) {
 	return all
 }
 
-// remove takes a value out of a list, and the list out of the map when it was the last.
+// remove removes a value from a list, and the list from the map when it is empty.
 func remove[K, V comparable](lists map[K][]V, key K, value V) {
 	if left := slices.DeleteFunc(lists[key], func(v V) bool { return v == value }); len(left) > 0 {
 		lists[key] = left
@@ -67,7 +68,7 @@ func remove[K, V comparable](lists map[K][]V, key K, value V) {
 	}
 }
 
-// setClaims records the Rollouts whose marks an object carries. It returns those that do not exist.
+// setClaims notes the owners whose marks an object carries. It returns the owners that do not exist.
 func (x *index) setClaims(by object, owners ...types.NamespacedName) (orphans []types.NamespacedName) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -79,7 +80,7 @@ func (x *index) setClaims(by object, owners ...types.NamespacedName) (orphans []
 	return x.missingOwners(owners)
 }
 
-// orphanedOwners lists the Rollouts that do not exist and whose marks an object carries all the same.
+// orphanedOwners lists the Rollouts that do not exist although an object carries their marks.
 func (x *index) orphanedOwners() []types.NamespacedName {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -99,7 +100,7 @@ func (x *index) missingOwners(owners []types.NamespacedName) (names []types.Name
 	return names
 }
 
-// putDependencies replaces what a Rollout depends on, and returns what it was before; nil forgets the Rollout.
+// putDependencies replaces the dependencies of a Rollout, and returns the old ones; nil forgets the Rollout.
 func (x *index) putDependencies(name types.NamespacedName, d *dependencies) (old *dependencies) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -144,7 +145,7 @@ func (x *index) namesMatching(want func(*dependencies) bool) []types.NamespacedN
 	return names
 }
 
-// namedKinds are those that are watched because any Rollout names them.
+// namedKinds returns the kinds that are watched because a Rollout names them.
 func (x *index) namedKinds() map[namedKind]bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -157,7 +158,7 @@ func (x *index) namedKinds() map[namedKind]bool {
 	return kinds
 }
 
-// isMeasured reports whether anything of a Rollout's release is to be measured now.
+// isMeasured reports whether the analyzer must measure a Rollout's release now.
 func (x *index) isMeasured(name types.NamespacedName) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -173,7 +174,7 @@ func (x *index) isReleasing(name types.NamespacedName) bool {
 	return d != nil && d.releasing
 }
 
-// isTolerant reports whether a Rollout goes on while some of its pods are not ready.
+// isTolerant reports whether a Rollout continues while some of its pods are not ready.
 func (x *index) isTolerant(name types.NamespacedName) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()

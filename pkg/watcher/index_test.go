@@ -118,7 +118,7 @@ func TestTheIndexFollowsWhatObjectsName(t *testing.T) {
 	}
 	x.refer(of("a"), []object{of("b"), of("c")})
 	x.refer(of("b"), []object{of("c")})
-	x.refer(of("c"), []object{of("a")}) // around
+	x.refer(of("c"), []object{of("a")}) // a cycle
 	for name, want := range map[string][]string{"a": {"a", "b", "c"}, "b": {"a", "b", "c"}, "c": {"a", "b", "c"}, "d": nil} {
 		if diff := cmp.Diff(want, by(name)); diff != "" {
 			t.Errorf("who names %s (-want +got):\n%s", name, diff)

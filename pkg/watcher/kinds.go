@@ -19,23 +19,24 @@ import (
 	"sluice.dev/sluice/pkg/script"
 )
 
-// Discovery follows a CustomResourceDefinition by a moment, and no event says when. So it is asked again for a while, as long as
-// a Rollout names a kind that is not served.
+// Discovery follows a CustomResourceDefinition by a moment, and no event says when. So the watcher asks again for a
+// while, as long as a Rollout names a kind that is not served.
 const (
 	firstFind = 50 * time.Millisecond
 	lastFind  = 5 * time.Second
-	// lookTime bounds one question.
+	// lookTime bounds one request to discovery.
 	lookTime = 5 * time.Second
 )
 
-// kindWatch is the watch of one kind that Rollouts name. It is synced once the first list is read, and all who depend on the kind are woken since.
+// kindWatch is the watch of one kind that Rollouts name. It is synced once it has read its first list and then hinted
+// all Rollouts that depend on the kind.
 type kindWatch struct {
-	reads  []script.Reads // they select its facts
+	reads  []script.Reads // the ways to name objects, for the facts
 	synced cache.InformerSynced
 	stop   func()
 }
 
-// requestFindKinds has the kinds that Rollouts name looked for. It never blocks.
+// requestFindKinds asks findKinds to look for the kinds that Rollouts name. It never blocks.
 func (w *Watcher) requestFindKinds() {
 	select {
 	case w.findRequests <- struct{}{}:
@@ -43,14 +44,14 @@ func (w *Watcher) requestFindKinds() {
 	}
 }
 
-// kindsChanged wakes who names kinds that may not be installed, and has those that are not served looked for again.
+// kindsChanged wakes the Rollouts that name installable kinds, and looks for the unserved kinds again.
 func (w *Watcher) kindsChanged() {
 	w.hintRolloutsMatching(func(d *dependencies) bool { return d.namesInstallableKind() })
 	w.hintRoutingsMatching(func(d *dependencies) bool { return d.namesInstallableKind() })
 	w.requestFindKinds()
 }
 
-// findKinds watches the kinds that Rollouts name as they come to be served, until ctx is done.
+// findKinds starts a watch for each kind that Rollouts name once the API server serves it, until ctx is done.
 func (w *Watcher) findKinds(ctx context.Context) {
 	defer w.stopKinds()
 	timer := time.NewTimer(0)
@@ -72,7 +73,7 @@ func (w *Watcher) findKinds(ctx context.Context) {
 	}
 }
 
-// watchKinds starts and stops watches, so that they match the named and served kinds. It reports whether it watches each named kind.
+// watchKinds adapts the watches to the named and served kinds. It reports whether every named kind is being watched.
 func (w *Watcher) watchKinds(ctx context.Context) (all bool) {
 	all = true
 	reads := w.currentScripts().reads()
@@ -99,7 +100,7 @@ func (w *Watcher) watchKinds(ctx context.Context) (all bool) {
 			all = false
 		case watch == nil:
 			w.watchKind(ctx, kind, kind.GroupVersion().WithResource(resource), reads)
-		case kind.names() && !slices.Equal(watch.reads, reads): // users have changed what scripts read
+		case kind.names() && !slices.Equal(watch.reads, reads): // users have changed the kinds that scripts read
 			watch.stop()
 			w.setWatch(kind, nil)
 			w.watchKind(ctx, kind, kind.GroupVersion().WithResource(resource), reads)
@@ -109,7 +110,7 @@ func (w *Watcher) watchKinds(ctx context.Context) (all bool) {
 	return all
 }
 
-// resourceOf is the name of the resource that a kind is served as, "" when it is not served.
+// resourceOf returns the name of the resource that serves a kind, "" if the kind is not served.
 func (w *Watcher) resourceOf(ctx context.Context, gvk schema.GroupVersionKind) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
@@ -139,7 +140,8 @@ func (w *Watcher) watchKind(ctx context.Context, kind namedKind, resource schema
 	var told atomic.Bool
 	var telling sync.WaitGroup
 	telling.Go(func() {
-		// An object that goes before the first list is read is in no event: who was woken by then may have made it.
+		// No event reports an object that is deleted before the first list is read. A Rollout that was hinted by then
+		// may have had it created.
 		if cache.WaitForCacheSync(ctx.Done(), synced) {
 			w.kindChanged(kind)
 			told.Store(true)
@@ -149,7 +151,7 @@ func (w *Watcher) watchKind(ctx context.Context, kind namedKind, resource schema
 	w.kindChanged(kind)
 }
 
-// kindChanged wakes all who name a kind, or are routed by one that depends on it.
+// kindChanged wakes all Rollouts that name a kind, or that route with a kind which depends on it.
 func (w *Watcher) kindChanged(kind namedKind) {
 	scripts := w.currentScripts()
 	names := func(d *dependencies) bool {
@@ -164,13 +166,14 @@ func (w *Watcher) kindChanged(kind namedKind) {
 	w.hintRoutingsMatching(names)
 }
 
-// kindSource is the source of the objects of a kind, by what it is named as. reads are the ways in which objects name others.
+// kindSource returns the source of the objects of a kind, for the role in which it is named. reads are the ways in
+// which objects name others.
 func (w *Watcher) kindSource(kind namedKind, resource schema.GroupVersionResource, reads []script.Reads) source {
 	objects, name := listWatch(w.objects.Resource(resource), nil), resource.String()
 	switch {
 	case kind.workload:
 		return sourceOf(name, objects, &unstructured.Unstructured{}, workloadFacts, w.workloadChanged(kind.GroupKind()))
-	case kind.Group == api.GroupSluice: // whose generation tells all
+	case kind.Group == api.GroupSluice: // the generation covers every change
 		return sourceOf(name, listWatch(w.metadata.Resource(resource), nil), &metav1.PartialObjectMetadata{}, presenceFacts, w.templateChanged(kind.GroupKind()))
 	case kind.child:
 		ours := listWatch(w.objects.Resource(resource), func(o *metav1.ListOptions) { o.LabelSelector = api.LabelRolloutUID })
@@ -187,7 +190,7 @@ func (w *Watcher) kindSource(kind namedKind, resource schema.GroupVersionResourc
 	return sourceOf(name, objects, &unstructured.Unstructured{}, naming(reads, routeFacts), w.routeChanged(kind.GroupKind()))
 }
 
-// setWatch is called by the one goroutine that also reads watches without the lock.
+// setWatch is called by one goroutine only, which also reads watches without the lock.
 func (w *Watcher) setWatch(kind namedKind, watch *kindWatch) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -215,7 +218,7 @@ func (w *Watcher) hasUnwatched(d *dependencies) bool {
 	return false
 }
 
-// kindsSynced reports whether the kinds that Rollouts name were looked for and their first lists read.
+// kindsSynced reports whether the watcher has looked for the named kinds and read their first lists.
 func (w *Watcher) kindsSynced() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// A release that the start of a watch wakes may create an object, and a user may delete it before the watch has read its first list. No event
-// reports that. This test does not run in parallel with the tests that install kinds and policies, which wake all Rollouts.
+// A release that the start of a watch wakes may create an object, and a user may delete it before the watch has read
+// its first list. No event reports that. The test does not run in parallel with the tests that install kinds and
+// policies, which wake every Rollout.
 func TestTheFirstListOfAKindWakesWhoNamesIt(t *testing.T) {
 	const group = "late.example.com"
 	asked, answer := make(chan struct{}), make(chan struct{})

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// measuredStatus is the status that an executor writes when the analyses of the first step begin. No analysis is late.
+// measuredStatus is the write of an executor when the analyses of the first step begin. Their renewal is never overdue.
 const measuredStatus = `{"status":{"canaryStatus":{"currentStepIndex":1,"nextStepIndex":2,"currentStepState":"StepMetricsAnalysis"},
 	"currentStepIndex":1,"currentStepState":"StepMetricsAnalysis","sluice":{"epoch":1,"step":1,"state":"StepMetricsAnalysis","pauseSeq":1},
 	"analysis":{"step":{"phase":"Running","epoch":1,"step":1,"pauseSeq":1,"routedAt":"2026-11-20T10:00:00.000000Z","renewBy":"2126-11-20T10:00:00.000000Z"}}}}`
 
-// withAnalysis is a Rollout whose first step is measured by templates.
+// withAnalysis returns a Rollout with templates for its first step.
 func withAnalysis(name string) string {
 	return strings.Replace(webRollout(name), "{replicas: 1, traffic: 20%}",
 		"{replicas: 1, traffic: 20%, analysis: {templates: [{name: errors}, {name: "+clusterTemplateName(name)+", clusterScope: true}]}}", 1)
@@ -56,7 +56,7 @@ func TestWhatAnalysesWaitForWakesThem(t *testing.T) {
 	})
 }
 
-// This test does not run in parallel with the tests that install kinds and policies, which wake all Rollouts.
+// It does not run in parallel with the tests that install kinds and policies, which wake every Rollout.
 func TestMeasurementsWakeExecutorsOncePerPhase(t *testing.T) {
 	s := newScene(t, func(s *scene) {
 		withEverything(s)
@@ -72,7 +72,7 @@ func TestMeasurementsWakeExecutorsOncePerPhase(t *testing.T) {
 	}
 }
 
-// The message for the next measurement is lost, and the analyzer with it.
+// The message that should have caused the next measurement is lost, and the analyzer has died.
 func TestAnAnalysisThatNobodyRenewsIsSwept(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, func(s *scene) {
@@ -87,7 +87,7 @@ func TestAnAnalysisThatNobodyRenewsIsSwept(t *testing.T) {
 	}
 }
 
-// This test does not run in parallel with the tests that install kinds and policies, which wake all Rollouts.
+// It does not run in parallel with the tests that install kinds and policies, which wake every Rollout.
 func TestTemplatesWakeWhoIsMeasuredByThem(t *testing.T) {
 	name := "of-templated"
 	s := newScene(t, func(s *scene) { s.apply(withAnalysis("templated"), webRollout("other")) })
@@ -110,7 +110,7 @@ func TestTemplatesWakeWhoIsMeasuredByThem(t *testing.T) {
 	s.wakes("templated/analysis", "a template of what is being measured", func() { s.apply(template("AnalysisTemplate", "errors", "value > 3")) })
 }
 
-// This test does not run in parallel with others: it removes objects that they use.
+// It does not run in parallel with other tests, because it removes kinds that they use.
 func TestTemplatesMayBeInstalledLater(t *testing.T) {
 	crds := []string{"../../deploy/crds/sluice.dev_analysistemplates.yaml", "../../deploy/crds/sluice.dev_clusteranalysistemplates.yaml"}
 	install := func(s *scene) {

@@ -7,8 +7,8 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// stalledGauge shows which Rollouts wait until somebody changes something. Watchers show it, for they know all Rollouts at any time;
-// an executor knows only those that it was the last to work on.
+// stalledGauge shows which Rollouts wait until a user changes something. Watchers show it because they know all
+// Rollouts at any time. An executor knows only the Rollouts that it was the last to work on.
 type stalledGauge struct {
 	index *index
 	desc  *prometheus.Desc
@@ -29,7 +29,7 @@ func (g stalledGauge) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// heldReasons are the Rollouts that wait until somebody changes something, and why.
+// heldReasons returns the Rollouts that wait until a user changes something, and the reasons.
 func (x *index) heldReasons() map[types.NamespacedName]api.Reason {
 	x.mu.Lock()
 	defer x.mu.Unlock()

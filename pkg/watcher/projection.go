@@ -20,11 +20,12 @@ import (
 	"sluice.dev/sluice/pkg/traffic"
 )
 
-// serviceNameLabel names, on an EndpointSlice, its Service.
+// serviceNameLabel is the label of an EndpointSlice with the name of its Service.
 const serviceNameLabel = "kubernetes.io/service-name"
 
-// rolloutFacts are the spec and, as calls, the edits of other clients in the status that no run has answered yet: a commit changes neither of them.
-// Verdicts of analyses are compared as they are, see fact.since.
+// rolloutFacts returns the spec as facts. As calls it returns the changes that others wrote into the status and that no
+// run has taken up yet; commits change neither. The results of analyses are compared as they are, see
+// [fact.urgencySince].
 func (x *index) rolloutFacts(s *rolloutView) facts {
 	p := x.planOf(s)
 	f := facts{now: []any{s.Generation, s.Annotations[api.AnnotationRollingStyle], s.Annotations[api.AnnotationTrafficRouting]}, keptFacts: keptFacts{rollout: dependenciesOf(s, p)}}
@@ -53,7 +54,8 @@ func rolloutCall(s *rolloutView, p *plan) string {
 	return ""
 }
 
-// nextIndex is the next step in the machine's status; the shown value if the spec cannot be read.
+// nextIndex returns the next step that the state machine shows. If the spec cannot be parsed, it returns the step in
+// the status.
 func nextIndex(s *rolloutView, p *plan) int32 {
 	switch {
 	case p.steps == 0:
@@ -64,8 +66,8 @@ func nextIndex(s *rolloutView, p *plan) int32 {
 	return s.status.Sluice.Step + 1
 }
 
-// deploymentFacts are what its owner wants, and whether its controller has got there. How far that one has come in between is
-// shown, and no more.
+// deploymentFacts returns the spec that the owner wants, and whether the controller has reached it. The status only
+// shows the progress in between.
 func deploymentFacts(d *appsv1.Deployment) facts {
 	labels, annotations := d.Labels, d.Annotations
 	replicas := int32(1)
@@ -90,7 +92,7 @@ func deploymentFacts(d *appsv1.Deployment) facts {
 			f.calls = append(f.calls, "runs its version everywhere, available")
 		}
 	}
-	if labels[api.LabelRolloutUID] != "" { // an executor scales it itself, and waits for all pods
+	if labels[api.LabelRolloutUID] != "" { // an executor scales it, and waits for all pods
 		f.calls = nil
 		if observed && updated >= replicas && available >= replicas && replicas > 0 {
 			f.calls = []string{fmt.Sprint(replicas, " pods are available")}
@@ -100,7 +102,7 @@ func deploymentFacts(d *appsv1.Deployment) facts {
 	f.now = append(f.now.([]any), replicas, d.Spec.Paused)
 	_, parked := annotations[api.AnnotationOriginalPrefix+"maxSurge"]
 	own, shrunk := annotations[api.AnnotationOriginalPrefix+"replicas"]
-	if parked || shrunk { // every pod that is ready lets another one go
+	if parked || shrunk { // each ready pod lets the release replace another one
 		f.now = append(f.now.([]any), observed, updated, total, d.Status.ReadyReplicas)
 	}
 	if shrunk {
@@ -131,7 +133,8 @@ func maxUnavailable(d *appsv1.Deployment, replicas int32) int32 {
 	return int32(n)
 }
 
-// serviceFacts are the selector of its owner; that it selects all revisions is a call, for during a release it must not.
+// serviceFacts returns the selector of the owner. A selector for all revisions is a call, because during a release the
+// Service must not have one.
 func serviceFacts(svc *corev1.Service) facts {
 	selector := maps.Clone(svc.Spec.Selector)
 	hash := selector[api.LabelPodTemplateHash]
@@ -143,7 +146,8 @@ func serviceFacts(svc *corev1.Service) facts {
 	return f
 }
 
-// endpointFacts are the number of ready endpoints of a canary Service, and the pods and ports of any other Service.
+// endpointFacts returns the number of ready endpoints of a canary. For any other Service it returns the ready pods and
+// the ports.
 func endpointFacts(slice *discoveryv1.EndpointSlice) facts {
 	var ready []string
 	for _, e := range slice.Endpoints {
@@ -158,12 +162,13 @@ func endpointFacts(slice *discoveryv1.EndpointSlice) facts {
 	return facts{soon: []any{ready, slice.Ports}}
 }
 
-// routeFacts are what the gateway says of the object, whom its owner lets shape it, and as a call what it is unless it is as we wrote it.
+// routeFacts returns the conditions that the gateway wrote, and the namespaces that the owner allows. The content is a
+// call unless an executor wrote it.
 func routeFacts(u *unstructured.Unstructured) facts {
 	status, _, _ := unstructured.NestedFieldNoCopy(u.Object, "status")
 	annotations, live := u.GetAnnotations(), traffic.ContentDigest(u)
 	f := facts{now: []any{conditionValues(status), annotations[api.AnnotationAllowNamespaces]}}
-	if u.GetLabels()[api.LabelRolloutUID] != "" { // an executor made it
+	if u.GetLabels()[api.LabelRolloutUID] != "" { // an executor created it
 		f.soon, f.listed = live, releasesOn(u)
 		for _, owner := range u.GetOwnerReferences() {
 			of := schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind)
@@ -181,7 +186,7 @@ func routeFacts(u *unstructured.Unstructured) facts {
 	return f
 }
 
-// releasesOn returns the owners of the releases on an object, by kind; the kind of Rollouts is "".
+// releasesOn returns the owners of the releases on an object, by kind; "" is the kind of Rollouts.
 func releasesOn(u *unstructured.Unstructured) map[string][]types.NamespacedName {
 	all := map[string][]types.NamespacedName{}
 	for _, r := range traffic.ReleasesOn(u) {
@@ -190,7 +195,7 @@ func releasesOn(u *unstructured.Unstructured) map[string][]types.NamespacedName 
 	return all
 }
 
-// conditionValues are all conditions inside a gateway object's status, without their times and texts.
+// conditionValues returns all conditions inside a gateway object's status, without their times and messages.
 func conditionValues(status any) (list []any) {
 	switch v := status.(type) {
 	case []any:
@@ -212,13 +217,13 @@ func contentFacts(c *corev1.ConfigMap) facts {
 	return facts{now: []any{c.Data, c.Annotations[api.AnnotationOverride]}}
 }
 
-// generationFacts are for objects whose existence and spec matter.
+// generationFacts cover only the existence and the spec of an object.
 func generationFacts(u *unstructured.Unstructured) facts { return facts{now: u.GetGeneration()} }
 
-// presenceFacts are for objects whose existence and generation matter.
+// presenceFacts cover only the existence and the generation of an object.
 func presenceFacts(o *metav1.PartialObjectMetadata) facts { return facts{now: o.Generation} }
 
-// definitionFacts are the generation and whether the kind is established.
+// definitionFacts returns the generation, and whether the kind is established.
 func definitionFacts(u *unstructured.Unstructured) facts {
 	f := facts{now: u.GetGeneration(), keptFacts: keptFacts{kinds: definedKinds(u)}}
 	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")

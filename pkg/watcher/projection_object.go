@@ -14,63 +14,63 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// facts are what a plan sees of an object, by how a change of them wakes.
+// facts are the properties of an object that a plan depends on, by the urgency of their changes.
 type facts struct {
 	// now wakes at once.
 	now any
-	// calls wake at once when one is added. An executor answers each by a write, such as a command or an edit to revert; the answer removes it and wakes
-	// no executor.
+	// calls wake at once when one is added. An executor answers each with a write, such as after a command or an edit
+	// to undo. The write removes the call and wakes no release.
 	calls []string
-	// soon wakes within a moment: fields that are only shown, and fields that executors themselves write.
+	// soon wakes within a moment. It has properties that are only shown, and those that executors write.
 	soon any
 	keptFacts
 }
 
-// keptFacts are the facts that are kept as they are.
+// keptFacts are the facts that are kept as they are, and not as digests.
 type keptFacts struct {
 	// claim is the Rollout whose mark a workload carries, "" for none.
 	claim string
-	// parents are the gateway objects that own an object which was created for them.
+	// parents are the gateway objects that own a child.
 	parents []object
-	// listed are the owners of the releases on a cluster-scoped gateway object, or of the release that created an object for one, by kind; the kind of
-	// Rollouts is "".
+	// listed are the owners, by kind, of the releases on a cluster-scoped gateway object, or of the release that a
+	// child was created for. "" is the kind of Rollouts.
 	listed map[string][]types.NamespacedName
-	// names are the objects that it names and a script reads.
+	// names are the objects that the object names and that a script reads.
 	names []object
-	// services are those that a policy is attached to.
+	// services are the Services that a policy is attached to.
 	services []string
-	// kinds are the cluster-scoped kinds, or the kinds of policies, of a definition.
+	// kinds are the cluster-scoped kind, or the kind of policies, of a definition.
 	kinds []schema.GroupVersionKind
 	// scripted is set for the users' ConfigMap: the kinds that have a script with it.
 	scripted scriptedKinds
-	// rollout is set for Rollouts: what they depend on, and when they asked to be looked at.
+	// rollout is set for Rollouts: their dependencies, and the times at which they asked for a run.
 	rollout *dependencies
 }
 
-// fact is all that is kept of an object: who it is, and digests of its facts.
+// fact is all that the watcher keeps of an object: its identity, and digests of its facts.
 type fact struct {
 	name      types.NamespacedName
 	uid       types.UID
 	version   string
 	now, soon factDigest
 	calls     []string
-	// service is the one that an EndpointSlice belongs to.
+	// service is the Service of an EndpointSlice.
 	service string
-	// madeByExecutor: the object was made by an executor for a release.
+	// madeByExecutor is true if an executor created the object for a release.
 	madeByExecutor bool
 	keptFacts
 }
 
-// factDigest is a digest.
+// factDigest is a truncated SHA-256 hash.
 type factDigest [12]byte
 
-// GetObjectMeta implements metav1.ObjectMetaAccessor: caches ask for the name and the version. There are so many facts that it is
-// not kept.
+// GetObjectMeta implements metav1.ObjectMetaAccessor, because caches ask for the name and the version. It builds the
+// metadata on each call to save memory: there are many facts.
 func (f *fact) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{Namespace: f.name.Namespace, Name: f.name.Name, UID: f.uid, ResourceVersion: f.version}
 }
 
-// urgency is how soon a change wakes.
+// urgency says how soon a change wakes a release.
 type urgency int
 
 const (
@@ -79,11 +79,12 @@ const (
 	atOnce
 )
 
-// urgencySince tells how soon the change from an older fact to this one wakes. The older one is nil for an object that is new.
+// urgencySince returns the urgency of the change from an older fact to this one. The older fact is nil for a new
+// object.
 func (f *fact) urgencySince(old *fact) urgency {
 	switch {
 	case old == nil && f.madeByExecutor:
-		return soon // its creator knows
+		return soon // the executor that created it knows
 	case old == nil || old.uid != f.uid || old.now != f.now:
 		return atOnce
 	case slices.ContainsFunc(f.calls, func(call string) bool { return !slices.Contains(old.calls, call) }):
@@ -96,7 +97,7 @@ func (f *fact) urgencySince(old *fact) urgency {
 	return never
 }
 
-// factTransform is what a source keeps of each object; project picks its facts.
+// factTransform returns the transformation that a source applies to each object; project selects its facts.
 func factTransform[T metav1.Object](project func(T) facts) cache.TransformFunc {
 	return func(obj any) (any, error) {
 		o, ok := obj.(T)
@@ -119,7 +120,7 @@ func factTransform[T metav1.Object](project func(T) facts) cache.TransformFunc {
 func digestParts(parts ...any) factDigest {
 	body, err := json.Marshal(parts)
 	if err != nil {
-		// Content of the API server always encodes; anything else counts as changed.
+		// Content from the API server can always be encoded; anything else counts as changed.
 		body = []byte(fmt.Sprint(parts...))
 	}
 	return digestOf(body)

@@ -70,7 +70,7 @@ func read(t *testing.T, text string) *unstructured.Unstructured {
 	return u
 }
 
-// normal has whole numbers as the API machinery decodes them.
+// normal converts whole numbers to the type that the API machinery decodes.
 func normal(v any) any {
 	switch v := v.(type) {
 	case float64:
@@ -96,7 +96,7 @@ func factOf[T metav1.Object](t *testing.T, project func(T) facts, u *unstructure
 	return kept.(*fact)
 }
 
-// typed is an object as a source of that type reads it.
+// typed returns an object as a source of that type reads it.
 func typed[T metav1.Object](t *testing.T, u *unstructured.Unstructured) T {
 	t.Helper()
 	if o, ok := any(u).(T); ok {
@@ -125,7 +125,7 @@ func sightingOf(t *testing.T, text string) *rolloutView {
 	return r.toRolloutView()
 }
 
-// rolloutFacts are the facts of a Rollout that was never seen before.
+// rolloutFacts returns the facts of a new Rollout.
 func rolloutFacts(s *rolloutView) facts { return newIndex().rolloutFacts(s) }
 
 const pausedRollout = `
@@ -183,7 +183,7 @@ func TestChangesOfARollout(t *testing.T) {
 	}
 }
 
-// A blue-green release takes commands where it shows itself.
+// A blue-green release takes commands in its own status field.
 func TestChangesOfABlueGreenRollout(t *testing.T) {
 	t.Parallel()
 	green := strings.NewReplacer("canaryStatus:", "blueGreenStatus:", "canary:\n      enableExtraWorkloadForCanary: true", "blueGreen:").Replace(pausedRollout)

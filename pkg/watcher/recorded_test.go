@@ -26,8 +26,9 @@ import (
 	"sluice.dev/sluice/pkg/queue"
 )
 
-// player answers watches with frames that a real API server sent during a release, again and again. It stands in for nothing but
-// the wire: what it plays is in testdata/release.jsonl, one frame a line; those before the release are its first list.
+// player answers watches with frames that a real API server sent during a release, as often as needed. It replaces only
+// the network. The frames are in testdata/release.jsonl, one frame a line. The frames before the release are the first
+// list.
 type player struct {
 	before, during map[string][]frame
 	rounds         int
@@ -35,7 +36,7 @@ type player struct {
 	playing        sync.WaitGroup
 }
 
-// frame is one event of a watch in both encodings; binary is nil where the API server has only JSON.
+// frame is one event of a watch in both encodings; binary is nil if the API server has only JSON.
 type frame struct{ text, binary []byte }
 
 const recorded = "testdata/release.jsonl"
@@ -67,7 +68,7 @@ func newPlayer(b *testing.B, rounds int) *player {
 	return p
 }
 
-// binaryOf is a frame as the API server sends it to who accepts protobuf, nil for custom resources.
+// binaryOf returns a frame as the API server sends it to clients that accept protobuf, nil for custom resources.
 func binaryOf(b *testing.B, text []byte) []byte {
 	b.Helper()
 	var event struct {
@@ -104,7 +105,7 @@ func binaryFrame(b *testing.B, kind string, object runtime.Object) []byte {
 	return whole.Bytes()
 }
 
-// listed is what ends a first list that is sent as a stream.
+// listed returns the bookmark that ends a first list which is sent as a stream.
 func listed(b *testing.B, apiVersion, kind string) frame {
 	b.Helper()
 	text := fmt.Sprintf(`{"type":"BOOKMARK","object":{"apiVersion":%q,"kind":%q,"metadata":{"resourceVersion":"1","annotations":{%q:"true"}}}}`+"\n",
@@ -130,7 +131,7 @@ func answered(contentType string, body io.ReadCloser) *http.Response {
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {contentType}}, Body: body}
 }
 
-// stream sends the first list, and when the release begins its frames, once for each round.
+// stream sends the first list and then, once the release begins, its frames for each round.
 func (p *player) stream(b *testing.B, r *http.Request, resource string) *http.Response {
 	version, kind := kindOf(r.URL.Path, resource)
 	if strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata") {
@@ -173,7 +174,7 @@ func (p *player) stream(b *testing.B, r *http.Request, resource string) *http.Re
 	return answered("application/json", body)
 }
 
-// kindOf is what the objects of a resource are called, as far as the player needs to know.
+// kindOf returns the API version and kind of a resource, as far as the player needs them.
 func kindOf(path, resource string) (apiVersion, kind string) {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	apiVersion = parts[1]
@@ -192,8 +193,8 @@ type wire func(*http.Request) (*http.Response, error)
 
 func (w wire) RoundTrip(r *http.Request) (*http.Response, error) { return w(r) }
 
-// BenchmarkOneRelease is what a watcher spends on all that it sees of one release, and how many hints it gives, before those for the
-// same Rollout are put together.
+// BenchmarkOneRelease measures the work of a watcher for all events of one release. It also counts the hints, before
+// those for the same Rollout are merged.
 func BenchmarkOneRelease(b *testing.B) {
 	p := newPlayer(b, b.N)
 	w, err := New(Options{ClusterName: "c", Config: &rest.Config{Host: "http://recorded", Transport: wire(p.answer(b))}, Queue: new(queue.Queue),
@@ -205,7 +206,7 @@ func BenchmarkOneRelease(b *testing.B) {
 	started := make(chan struct{}, 1)
 	w.send = func(queue.Key) {
 		if hints.Add(1) == 1 {
-			started <- struct{}{} // everything that exists has been seen
+			started <- struct{}{} // the watcher has read every first list
 		}
 	}
 	w.workStreamCreated = func(context.Context) (time.Time, error) { return time.Time{}, nil }

@@ -20,9 +20,9 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// rolloutView has the fields of a Rollout that a watcher reads. Most bytes of a Rollout in a watch are history in its status; the decoder skips
-// them, and it decodes the spec only when it has changed. One unreadable Rollout must not hide the others, so no field has a type of its own that
-// could fail.
+// rolloutView has the fields of a Rollout that a watcher reads. Most of the data that a watch sends about Rollouts is
+// the history in their status, which is skipped. The spec is parsed only if it has changed. An invalid Rollout must not
+// hide the others, so no field has a decoder of its own that could fail.
 type rolloutView struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta
@@ -50,13 +50,13 @@ type statusView struct {
 	}
 }
 
-// stepView is what a status shows of the step, and takes commands in.
+// stepView is the part of a status that shows the step and takes commands.
 type stepView struct {
 	CurrentStepIndex, NextStepIndex int32
 	CurrentStepState                api.StepState
 }
 
-// currentStep is the shown step, nil before the first run of the Rollout.
+// currentStep returns the step in the status, nil before the first run of the Rollout.
 func (s *statusView) currentStep() *stepView {
 	if s.CanaryStatus != nil {
 		return s.CanaryStatus
@@ -64,7 +64,8 @@ func (s *statusView) currentStep() *stepView {
 	return s.BlueGreenStatus
 }
 
-// rolloutText is a Rollout as the API server writes it, with the fields of the object that the API server writes instead when a watch fails.
+// rolloutText is a Rollout in the JSON of the API server. It also has the fields of the Status that the API server
+// sends instead when a watch fails.
 type rolloutText struct {
 	Metadata struct {
 		Namespace, Name, ResourceVersion string
@@ -89,12 +90,12 @@ func (t *rolloutText) toRolloutView() *rolloutView {
 		Finalizers: m.Finalizers, Annotations: m.Annotations,
 	}}
 	if m.DeletionTimestamp != "" {
-		s.DeletionTimestamp = &metav1.Time{} // since when does not matter
+		s.DeletionTimestamp = &metav1.Time{} // the time does not matter
 	}
 	return s
 }
 
-// wakeAt is when the release asked to be looked at, zero for never.
+// wakeAt returns the time at which the release asked for a run, zero for never.
 func (s *rolloutView) wakeAt() time.Time {
 	if s.status.Sluice == nil {
 		return time.Time{}
@@ -102,7 +103,7 @@ func (s *rolloutView) wakeAt() time.Time {
 	return timeOf(s.status.Sluice.WakeAt)
 }
 
-// timeOf is a time as the API server writes it, zero for any other text.
+// timeOf parses a time in the format of the API server; it returns zero for any other text.
 func timeOf(text string) time.Time {
 	if text == "" {
 		return time.Time{}
@@ -114,13 +115,13 @@ func timeOf(text string) time.Time {
 	return at
 }
 
-// withoutStatus is the Rollout without its status.
+// withoutStatus returns the Rollout without its status.
 func (s *rolloutView) withoutStatus() (*api.Rollout, error) {
 	r := &api.Rollout{ObjectMeta: s.ObjectMeta}
 	return r, json.Unmarshal(s.spec, &r.Spec)
 }
 
-// DeepCopyObject implements runtime.Object. No code changes a rolloutView.
+// DeepCopyObject implements runtime.Object. A shallow copy is enough, because no code changes a view.
 func (s *rolloutView) DeepCopyObject() runtime.Object {
 	c := *s
 	return &c
@@ -138,7 +139,7 @@ func (s *rolloutViewList) DeepCopyObject() runtime.Object {
 	return &c
 }
 
-// rolloutLister reads Rollouts as sightings.
+// rolloutLister reads Rollouts as views.
 type rolloutLister struct{ rest.Interface }
 
 func (l rolloutLister) openStream(ctx context.Context, o metav1.ListOptions) (io.ReadCloser, error) {
@@ -168,7 +169,7 @@ func (l rolloutLister) List(ctx context.Context, o metav1.ListOptions) (*rollout
 	return list, nil
 }
 
-// Watch follows all Rollouts.
+// Watch watches all Rollouts.
 func (l rolloutLister) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 	o.Watch = true
 	stream, err := l.openStream(ctx, o)
@@ -203,7 +204,7 @@ func (f *rolloutFrames) Decode() (watch.EventType, runtime.Object, error) {
 // Close implements watch.Decoder.
 func (f *rolloutFrames) Close() { _ = f.from.Close() }
 
-// decodeValue reads the next value. A field of another type than expected is left out, and the rest is read all the same.
+// decodeValue reads the next value. It skips a field of an unexpected type and reads the rest.
 func decodeValue(from *json.Decoder, into any) error {
 	err := from.Decode(into)
 	if other := (*json.UnmarshalTypeError)(nil); errors.As(err, &other) {

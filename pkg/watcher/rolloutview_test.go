@@ -20,7 +20,7 @@ func framesOf(text string) *rolloutFrames {
 	return &rolloutFrames{body, json.NewDecoder(body)}
 }
 
-// A Rollout may be older than the schema, and its fields of other types than today's.
+// A Rollout may be older than the schema, with fields of other types than today's.
 func TestARolloutThatCannotBeReadHidesNoOther(t *testing.T) {
 	t.Parallel()
 	frames := framesOf(`{"type":"ADDED","object":{"metadata":{"name":"odd","namespace":"shop","generation":3},"spec":{"strategy":{"canary":{"steps":[{"replicas":99999999999}]}}},

@@ -14,15 +14,15 @@ import (
 	"sluice.dev/sluice/pkg/script"
 )
 
-// gatewayAPI is the group in which a route is attached to a Gateway, whose class tells what it supports.
+// gatewayAPI is the group of routes that are attached to a Gateway, whose class says what it supports.
 const gatewayAPI = "gateway.networking.k8s.io"
 
-// scriptedKinds are the kinds that have a script, in any version, built-in or of users. For each it has the kinds that its routing also depends on:
-// kinds of objects that its script creates or reads, kinds that an object may route to in place of Services, and kinds that list the features of its
-// gateway.
+// scriptedKinds are the kinds that have a script, in any version, built-in or of users. For each it has the other kinds
+// that its routing depends on. Those are the kinds that its script creates or reads, the kinds that may stand for
+// Services, and the kinds that say what its gateway supports.
 type scriptedKinds map[schema.GroupKind][]namedKind
 
-// scriptedKindsWith are those that have a script when the users' ConfigMap has this content.
+// scriptedKindsWith returns the kinds that have a script when the users' ConfigMap has this content.
 func (w *Watcher) scriptedKindsWith(users map[string]string) scriptedKinds {
 	kinds := scriptedKinds{}
 	if w.Scripts == nil {
@@ -53,14 +53,14 @@ func (w *Watcher) scriptedKindsWith(users map[string]string) scriptedKinds {
 	return kinds
 }
 
-// currentScripts are the kinds that have a script now.
+// currentScripts returns the kinds that have a script now.
 func (w *Watcher) currentScripts() scriptedKinds {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.scripted
 }
 
-// withRelated are kinds, and those that the routing by them depends on.
+// withRelated yields kinds, and the kinds that routing with them depends on.
 func (s scriptedKinds) withRelated(kinds []namedKind) iter.Seq[namedKind] {
 	return func(yield func(namedKind) bool) {
 		for _, kind := range kinds {
@@ -69,7 +69,7 @@ func (s scriptedKinds) withRelated(kinds []namedKind) iter.Seq[namedKind] {
 			}
 			for _, beside := range s[kind.GroupKind()] {
 				beside = beside.of(kind)
-				if beside.read.Field != "" && beside.GroupVersionKind == kind.GroupVersionKind { // which is watched as a kind of gateway objects
+				if beside.read.Field != "" && beside.GroupVersionKind == kind.GroupVersionKind { // it is watched as a kind of gateway objects already
 					continue
 				}
 				if !yield(beside) {
@@ -85,7 +85,8 @@ func (k namedKind) names() bool {
 	return k == namedKind{GroupVersionKind: k.GroupVersionKind, read: k.read} && k.Group != api.GroupSluice
 }
 
-// of is the kind of an object for a kind of gateway objects, in the version that a script may read.
+// of returns a related kind for a kind of gateway objects. A script may read objects in the version of the gateway
+// object.
 func (k namedKind) of(gateway namedKind) namedKind {
 	if k.read.Field != "" {
 		k.read = k.read.For(gateway.GroupVersion().String())
@@ -94,7 +95,7 @@ func (k namedKind) of(gateway namedKind) namedKind {
 	return k
 }
 
-// reads are all ways in which gateway objects name others that their scripts read, sorted.
+// reads returns all ways in which gateway objects name others that their scripts read, sorted.
 func (s scriptedKinds) reads() []script.Reads {
 	var all []script.Reads
 	for _, beside := range s {
@@ -108,7 +109,8 @@ func (s scriptedKinds) reads() []script.Reads {
 	return all
 }
 
-// readBy returns the objects that an object names in any of these ways. An absent APIVersion is the object's own.
+// readBy returns the objects that an object names in any of these ways. If the APIVersion is absent, it is the object's
+// own.
 func readBy(reads []script.Reads, u *unstructured.Unstructured) (named []object) {
 	for _, of := range reads {
 		kind := schema.FromAPIVersionAndKind(of.For(u.GetAPIVersion()).APIVersion, of.Kind)
@@ -119,7 +121,7 @@ func readBy(reads []script.Reads, u *unstructured.Unstructured) (named []object)
 	return named
 }
 
-// naming adds to facts what the object names.
+// naming adds the objects that an object names to its facts.
 func naming(reads []script.Reads, project func(*unstructured.Unstructured) facts) func(*unstructured.Unstructured) facts {
 	return func(u *unstructured.Unstructured) facts {
 		f := project(u)
@@ -128,7 +130,8 @@ func naming(reads []script.Reads, project func(*unstructured.Unstructured) facts
 	}
 }
 
-// gatewayFacts are the class of a Gateway, the kinds of routes that its listeners support, and what a class says that it supports.
+// gatewayFacts returns the class of a Gateway, the kinds of routes that its listeners support, and the features of a
+// class.
 func gatewayFacts(u *unstructured.Unstructured) facts {
 	class, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "gatewayClassName")
 	features, _, _ := unstructured.NestedFieldNoCopy(u.Object, "status", "supportedFeatures")

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// It may have come to be after its release, and even its Rollout, had ended.
+// The object may have been created after its release, and even its Rollout, had ended.
 func TestAnObjectMadeForARolloutThatIsGoneWakesWhoTakesItAway(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, func(s *scene) {
@@ -26,7 +26,7 @@ spec: {defaultBackend: {service: {name: web-canary, port: {number: 80}}}}`)
 	})
 }
 
-// This test does not run in parallel with the tests that install kinds and policies, which wake all Rollouts.
+// It does not run in parallel with the tests that install kinds and policies, which wake every Rollout.
 func TestWhatAScriptOfUsersMakesBesideAnObjectWakesItsRelease(t *testing.T) {
 	const group, signs = "roads.example.com", "signs.example.com"
 	s := newScene(t, func(s *scene) {
@@ -60,7 +60,7 @@ metadata:
 	s.wakes("web", "the end of it", func() { s.kubectl("", "delete", "gadgets."+signs, "sign") })
 }
 
-// This test does not run in parallel with the tests that install kinds and policies, which wake all Rollouts.
+// It does not run in parallel with the tests that install kinds and policies, which wake every Rollout.
 func TestWhatAScriptReadsWakesWhoseObjectsNameIt(t *testing.T) {
 	const group, signs = "lanes.example.com", "boards.example.com"
 	object := func(group, name, spec string) string {

@@ -14,8 +14,8 @@ import (
 	"sluice.dev/sluice/pkg/trafficrouting"
 )
 
-// routingFacts are what a TrafficRouting asks for, and who asks for it. How far it has come is written by executors, and waited for by
-// Rollouts.
+// routingFacts returns the routing that a TrafficRouting asks for, and the Rollouts that ask for it. Executors write
+// its progress, and Rollouts wait for that.
 func routingFacts(u *unstructured.Unstructured) facts {
 	var t api.TrafficRouting
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &t); err != nil {
@@ -34,7 +34,8 @@ func routingFacts(u *unstructured.Unstructured) facts {
 	return f
 }
 
-// routingPlan are the gateway objects that a TrafficRouting names, and the objects that may still carry it. Errors in its spec do not matter here.
+// routingPlan returns the gateway objects that a TrafficRouting names, and those that its earlier versions may have
+// routed. Errors in its spec do not matter here.
 func routingPlan(t *api.TrafficRouting) *plan {
 	p := &plan{uid: t.UID, generation: t.Generation, scripts: true}
 	refs := slices.Clone(t.Status.Objects)
@@ -51,7 +52,8 @@ func routingPlan(t *api.TrafficRouting) *plan {
 	return p
 }
 
-// routingChanged wakes those that wait for a TrafficRouting, and itself unless it was an executor that wrote it.
+// routingChanged wakes the Rollouts that wait for a TrafficRouting. It wakes the TrafficRouting itself unless an
+// executor wrote it.
 func (w *Watcher) routingChanged(f *fact, gone bool, u urgency) {
 	now := f.rollout
 	if gone {
@@ -69,7 +71,8 @@ func (w *Watcher) routingChanged(f *fact, gone bool, u urgency) {
 	}
 }
 
-// hintRoutingsOf wakes the TrafficRoutings that a Rollout has asked for, or does now: it may be gone, or name another one.
+// hintRoutingsOf wakes the TrafficRoutings that a Rollout asked for before and asks for now. The Rollout may be
+// deleted, or name another one.
 func (w *Watcher) hintRoutingsOf(before, now *dependencies) {
 	for _, d := range []*dependencies{before, now} {
 		if d != nil && d.plan != nil && d.routing.Name != "" {
@@ -78,7 +81,7 @@ func (w *Watcher) hintRoutingsOf(before, now *dependencies) {
 	}
 }
 
-// hintRouting tells that a TrafficRouting is to be looked at.
+// hintRouting sends a hint about a TrafficRouting.
 func (w *Watcher) hintRouting(name types.NamespacedName) {
 	if w.started.Load() {
 		w.sendHint(name, queue.TaskRouting)

@@ -39,7 +39,7 @@ func TestWhatWakesATrafficRouting(t *testing.T) {
 	})
 }
 
-// told are the keys that a watcher hints while something happens to it.
+// told returns the keys that a watcher hints while do runs.
 func told(do func(*Watcher)) (keys []string) {
 	w := &Watcher{Options: Options{ClusterName: "c"}, index: newIndex(), routings: newIndex(), findRequests: make(chan struct{}, 1),
 		watches: map[namedKind]*kindWatch{}, gathered: map[types.NamespacedName]bool{}, hints: prometheus.NewCounter(prometheus.CounterOpts{Name: "hints"})}
@@ -92,7 +92,7 @@ func TestATrafficRoutingAndItsRolloutsWakeEachOther(t *testing.T) {
 	}
 }
 
-// A user with the right to write one can write an invalid spec. It depends on no object, and an executor reports the error.
+// A user may write an invalid TrafficRouting. It depends on nothing, and an executor reports the error.
 func TestATrafficRoutingThatCannotBeReadIsSeenAllTheSame(t *testing.T) {
 	t.Parallel()
 	u := read(t, grayRouting)

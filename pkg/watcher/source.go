@@ -20,9 +20,9 @@ type source struct {
 	objects   *cache.ListWatch
 	example   runtime.Object
 	transform cache.TransformFunc
-	// optional: not every API server serves it.
+	// optional is true if not every API server serves the resource.
 	optional bool
-	// changed is called with the fact as it is now, or as it was last when the object is gone.
+	// changed is called with the current fact, or with the last fact of a deleted object.
 	changed func(f *fact, gone bool, u urgency)
 }
 
@@ -32,12 +32,13 @@ type apiObject interface {
 	runtime.Object
 }
 
-// sourceOf is a source of objects of one type, which example is of as well.
+// sourceOf returns a source of objects of the type of example.
 func sourceOf[T apiObject](resource string, objects *cache.ListWatch, example T, project func(T) facts, changed func(*fact, bool, urgency)) source {
 	return source{resource: resource, objects: objects, example: example, transform: factTransform(project), changed: changed}
 }
 
-// startInformer watches until ctx is done. synced reports whether everything of the first list has been told. Lists and watches that fail are tried again with a growing wait.
+// startInformer watches until ctx is done. synced reports whether every object of the first list has been reported.
+// Failing lists and watches are retried with a growing delay.
 func (s source) startInformer(ctx context.Context, log *slog.Logger) (synced cache.InformerSynced, done func(), err error) {
 	informer := cache.NewSharedIndexInformer(s.objects, s.example, 0, cache.Indexers{})
 	if err := informer.SetTransform(s.transform); err != nil {
@@ -70,7 +71,7 @@ func (s source) eventHandler() cache.ResourceEventHandler {
 		UpdateFunc: func(before, after any) {
 			old, ok1 := before.(*fact)
 			f, ok2 := after.(*fact)
-			// The cached view of a Rollout follows each of its commits.
+			// The index follows each commit of a Rollout.
 			if ok1 && ok2 && (f.urgencySince(old) > never || f.rollout != nil) {
 				s.changed(f, false, f.urgencySince(old))
 			}
@@ -86,7 +87,7 @@ func (s source) eventHandler() cache.ResourceEventHandler {
 	}
 }
 
-// rateLimit lets a warning through at most once in a while.
+// rateLimit allows a warning at most once per interval.
 type rateLimit struct {
 	every time.Duration
 	mu    sync.Mutex

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A release has a wake-up time, and its timer was lost with NATS.
+// A release asked for a wake-up, and its timer was lost.
 func TestAnOverdueWakeUpIsSwept(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, withEverything)
@@ -15,13 +15,13 @@ func TestAnOverdueWakeUpIsSwept(t *testing.T) {
 	s.wakes("web", "a word about its timer that is not an executor's", func() {
 		s.patch("rollout/web", fmt.Sprintf(`{"status":{"sluice":{"wakeAt":%q}}}`, at.UTC().Format("2006-01-02T15:04:05.000000Z07:00")), "--subresource=status")
 	})
-	// The watcher looks at all namespaces: what other tests do may wake this Rollout before.
+	// The watcher watches all namespaces, so other tests may wake this Rollout before.
 	for time.Since(at) < overdue {
 		s.wakes("web", "its overdue timer", func() {})
 	}
 }
 
-// The hints in the deleted stream are lost, and only the watcher can send them again.
+// Hints in the old stream are lost, and no other process knows of them.
 func TestAStreamThatWasMadeAgainGetsAllHintsAgain(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, withEverything)

@@ -25,18 +25,19 @@ import (
 	"sluice.dev/sluice/pkg/script"
 )
 
-// Options say what a watcher watches and whom it tells.
+// Options configure a watcher.
 type Options struct {
 	// ClusterName is the name of the cluster in subjects.
 	ClusterName string
 	Config      *rest.Config
 	Queue       *queue.Queue
-	// ScriptConfigMap holds users' scripts.
+	// ScriptConfigMap is the ConfigMap with the scripts of users.
 	ScriptConfigMap types.NamespacedName
-	// Scripts select further kinds to watch, in addition to the kinds that Rollouts name: kinds that the routing by these depends on, and cluster-scoped
-	// kinds even if no Rollout names them any more; nil watches none.
+	// Scripts name the kinds to watch in addition to the kinds that Rollouts name. These are the kinds that routing
+	// depends on. They are also the cluster-scoped kinds, although no Rollout may name them any more. Nil watches no
+	// additional kinds.
 	Scripts *script.Library
-	// Resync is how often every Rollout is looked at although nothing happened; zero means ten minutes.
+	// Resync is how often the watcher hints every Rollout without a change; zero means ten minutes.
 	Resync     time.Duration
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer
@@ -44,43 +45,43 @@ type Options struct {
 
 const (
 	defaultResync = 10 * time.Minute
-	// patience is how long the start waits for the other first lists after the list of Rollouts. A kind that cannot be listed, for example without a
-	// permission, must not keep the other kinds from being watched.
+	// patience is how long the start waits for the other first lists once it has read the list of Rollouts. Resources
+	// that cannot be listed, for want of a permission, must not delay the watches of the others.
 	patience = 3 * time.Second
 )
 
-// Watcher is one watcher. Make it with New.
+// Watcher is one watcher. Create it with New.
 type Watcher struct {
 	Options
 	clients
 	index *index
-	// routings finds TrafficRoutings as index does Rollouts.
+	// routings finds TrafficRoutings as index finds Rollouts.
 	routings *index
 	hinter   *queue.Hinter
 	send     func(queue.Key)
-	// workStreamCreated is the creation time of the stream of hints.
+	// workStreamCreated returns the creation time of the stream that hints go to.
 	workStreamCreated func(context.Context) (time.Time, error)
 	hints             prometheus.Counter
-	// synced: everything that exists has been seen. started: hints are sent.
+	// synced is true once the watcher has read every first list. started is true once it sends hints.
 	synced, started atomic.Bool
-	// findRequests has the kinds looked for that Rollouts name; looked says that they were, once.
+	// findRequests makes findKinds look for the named kinds. kindsFound is true once it has looked.
 	findRequests chan struct{}
 	kindsFound   atomic.Bool
 
 	mu sync.Mutex
-	// watches are the watches of kinds that Rollouts name. Only findKinds writes them.
+	// watches are the watches of the kinds that Rollouts name. Only findKinds writes them.
 	watches map[namedKind]*kindWatch
-	// defined are the kinds of no namespace, and the kinds of policies, that are defined.
+	// defined are the installed cluster-scoped kinds and kinds of policies.
 	defined map[schema.GroupVersionKind]bool
 	// scripted is replaced, and never changed.
 	scripted scriptedKinds
 	// gathered are the Rollouts to hint soon.
 	gathered map[types.NamespacedName]bool
-	// policyGone is when an admission policy went, until everybody was told again.
+	// policyGone is the time at which an admission policy was deleted, until every Rollout has been hinted again.
 	policyGone time.Time
 }
 
-// New makes a watcher without starting it.
+// New returns a watcher without starting it.
 func New(o Options) (*Watcher, error) {
 	clients, err := newClients(o.Config)
 	if err != nil {
@@ -105,7 +106,7 @@ func New(o Options) (*Watcher, error) {
 	return w, nil
 }
 
-// Ready returns nil once everything that exists has been seen.
+// Ready returns nil once the watcher has read every first list.
 func (w *Watcher) Ready() error {
 	if !w.synced.Load() {
 		return fmt.Errorf("the first lists have not been read yet")
@@ -136,7 +137,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 		synced = append(synced, has)
 	}
 	running.Go(func() {
-		// The kinds that Rollouts name are known once all Rollouts are.
+		// The kinds that Rollouts name are known only after the list of Rollouts.
 		if cache.WaitForCacheSync(ctx.Done(), rollouts) {
 			w.requestFindKinds()
 		}
@@ -161,14 +162,15 @@ func (w *Watcher) startSource(ctx context.Context, running *sync.WaitGroup, s so
 	return has, nil
 }
 
-// hintInitially sends a hint for every Rollout once all kinds have been listed: each later change is an event.
+// hintInitially hints every Rollout once, after the first lists. From then on every change is an event.
 func (w *Watcher) hintInitially(ctx context.Context, synced []cache.InformerSynced) {
 	bounded, cancel := context.WithTimeout(ctx, patience)
 	all := cache.WaitForCacheSync(bounded.Done(), append(slices.Clone(synced), w.kindsSynced)...)
 	cancel()
 	w.started.Store(true)
 	w.hintEverything()
-	// A user with the right to write Rollouts can name a kind that the watcher may not read. That must not keep the watcher from being ready.
+	// A user who may write Rollouts can name a kind that the watcher may not read. That must not keep the watcher from
+	// being ready.
 	if !all && !cache.WaitForCacheSync(ctx.Done(), synced...) {
 		return
 	}
@@ -176,7 +178,8 @@ func (w *Watcher) hintInitially(ctx context.Context, synced []cache.InformerSync
 	w.Logger.Info("watching", "cluster", w.ClusterName)
 }
 
-// initialSources are the resources that every release may look at, Rollouts first; further kinds are added as Rollouts name them.
+// initialSources returns the resources that every release may depend on, Rollouts first. More kinds are added when
+// Rollouts name them.
 func (w *Watcher) initialSources() []source {
 	scripts := w.ScriptConfigMap
 	definitions := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
@@ -195,7 +198,7 @@ func (w *Watcher) initialSources() []source {
 	}
 }
 
-// policySource is empty where no such policies are served, as before Kubernetes 1.36.
+// policySource is empty if the API server does not serve such policies, as before Kubernetes 1.36.
 func (w *Watcher) policySource(resource string) source {
 	policies := w.metadata.Resource(schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: resource})
 	s := sourceOf(resource, listWatch(policies, nil), &metav1.PartialObjectMetadata{}, presenceFacts, w.policyChanged)
@@ -203,7 +206,7 @@ func (w *Watcher) policySource(resource string) source {
 	return s
 }
 
-// rolloutChanged runs where Rollouts are read: it must not wait for anything.
+// rolloutChanged runs in the goroutine that reads Rollouts, so it must not block.
 func (w *Watcher) rolloutChanged(f *fact, gone bool, u urgency) {
 	name, now := f.name, f.rollout
 	if gone {

@@ -32,7 +32,7 @@ metadata: {name: web}
 spec: {hosts: [web.example.com], http: [{route: [{destination: {host: web}}]}]}`
 )
 
-// webRollout is the Rollout of the fact tests without its status.
+// webRollout returns the Rollout of the fact tests without its status.
 func webRollout(name string) string {
 	spec, _, _ := strings.Cut(pausedRollout, "status:")
 	return strings.NewReplacer("name: web, namespace: shop, uid: u, generation: 2", "name: "+name).Replace(spec)
@@ -44,7 +44,7 @@ const (
 	webMessage = `{"status":{"message":"progress"}}`
 )
 
-// withEverything is a namespace in which the Rollout web has all that it needs, and waits in its first step.
+// withEverything prepares a namespace in which the Rollout web has all that it needs, and waits in its first step.
 func withEverything(s *scene) {
 	s.apply(webDeployment, webService, webRoute, webRollout("web"))
 	s.patch("rollout/web", webStatus, "--subresource=status")
@@ -96,7 +96,7 @@ func TestWhatAReleaseWaitsForWakesIt(t *testing.T) {
 	}
 }
 
-// This test does not run in parallel with the tests that install kinds and policies, which wake all Rollouts.
+// It does not run in parallel with the tests that install kinds and policies, which wake every Rollout.
 func TestWhatNoReleaseNeedsToKnowWakesNobody(t *testing.T) {
 	s := newScene(t, withEverything)
 	s.wakes("web", "the start of the watcher", func() {})
@@ -115,7 +115,7 @@ func TestWhatNoReleaseNeedsToKnowWakesNobody(t *testing.T) {
 		func() { s.patch("service/web", `{"spec":{"selector":{"tier":"x"}}}`) })
 }
 
-// This test does not run in parallel with the tests that install kinds and policies, which wake all Rollouts.
+// It does not run in parallel with the tests that install kinds and policies, which wake every Rollout.
 func TestAStartWakesEachRolloutOnce(t *testing.T) {
 	s := newScene(t, func(s *scene) {
 		withEverything(s)
@@ -133,7 +133,7 @@ func TestAStartWakesEachRolloutOnce(t *testing.T) {
 	}
 }
 
-// gadget is a gateway kind of a test.
+// gadget returns the definition of a gateway kind of a test.
 func gadget(group string) string {
 	return fmt.Sprintf(`
 apiVersion: apiextensions.k8s.io/v1

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// webWorkload is a StatefulSet or a DaemonSet.
+// webWorkload returns a StatefulSet or a DaemonSet.
 func webWorkload(kind string) string {
 	return strings.NewReplacer("kind: Deployment", "kind: "+kind, "replicas: 1", "revisionHistoryLimit: 3").Replace(webDeployment)
 }
@@ -19,10 +19,10 @@ func bareRollout(apiVersion, kind string) string {
 		", traffic: 20%", "", ", traffic: 50%", "").Replace(spec)
 }
 
-// This test does not run in parallel with the tests that install kinds and policies, which wake all Rollouts.
+// It does not run in parallel with the tests that install kinds and policies, which wake every Rollout.
 func TestAStatefulSetWakesItsRelease(t *testing.T) { wakesItsRelease(t, "StatefulSet") }
 
-// This test does not run in parallel with the tests that install kinds and policies, which wake all Rollouts.
+// It does not run in parallel with the tests that install kinds and policies, which wake every Rollout.
 func TestADaemonSetWakesItsRelease(t *testing.T) { wakesItsRelease(t, "DaemonSet") }
 
 func wakesItsRelease(t *testing.T, kind string) {
@@ -61,7 +61,7 @@ func TestAKindIsWatchedFromWhenARolloutNamesItAsItsWorkload(t *testing.T) {
 	s.wakes("gadget", "another one", func() { s.apply(object("v2")) })
 }
 
-// A user with the right to write a Rollout can name a kind without a grant.
+// A user who may write a Rollout can name a kind that the watcher may not read.
 func TestAWorkloadThatMayNotBeReadLeavesTheWatcherReady(t *testing.T) {
 	t.Parallel()
 	const group = "forbidden.example.com"

@@ -13,26 +13,27 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// deadlineTransport sends no request whose deadline has passed. The timer that ends a context fires only some time after a stopped process goes on,
-// and by then the request would be on its way. So its connections look at the clock last of all.
+// deadlineTransport sends no request after its deadline. After a stopped process goes on, the timer that ends a context
+// fires only some time later. The request would be on its way by then, so the connections check the clock last of all.
 type deadlineTransport struct {
 	next   http.RoundTripper
 	unsent *unsentRequests
 }
 
-// unsentRequests are the deadlines of requests that are not on the wire yet.
+// unsentRequests has the deadlines of the requests that are not on the wire yet.
 type unsentRequests struct {
 	mu        sync.Mutex
 	deadlines map[*http.Request]time.Time
 }
 
-// NewHTTPClient makes the client of a config. It sends no request after its deadline, and does not wait for an API server that asks to come back later.
+// NewHTTPClient returns the HTTP client of a config. The client sends no request after its deadline. When the API
+// server asks it to wait, it returns an error and does not wait.
 func NewHTTPClient(cfg *rest.Config) (*http.Client, error) {
 	waiting := &unsentRequests{deadlines: map[*http.Request]time.Time{}}
 	cfg = rest.CopyConfig(cfg)
 	dial := cfg.Dial
 	if dial == nil {
-		dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext // as the client library has it
+		dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext // the client library's own values
 	}
 	cfg.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
@@ -57,7 +58,7 @@ func (p deadlineTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if DeadlinePassed(deadline) {
 		if r.Body != nil {
-			_ = r.Body.Close() // as a RoundTripper must; what it says changes nothing
+			_ = r.Body.Close() // a RoundTripper must close the body; an error changes nothing here
 		}
 		return nil, context.DeadlineExceeded
 	}
@@ -67,7 +68,7 @@ func (p deadlineTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return p.next.RoundTrip(r.WithContext(httptrace.WithClientTrace(r.Context(), trace)))
 }
 
-// WrappedRoundTripper lets the client library see through it.
+// WrappedRoundTripper returns the wrapped transport to the client library.
 func (p deadlineTransport) WrappedRoundTripper() http.RoundTripper { return p.next }
 
 func (u *unsentRequests) addRequest(r *http.Request, deadline time.Time) {
@@ -82,7 +83,7 @@ func (u *unsentRequests) removeRequest(r *http.Request) {
 	delete(u.deadlines, r)
 }
 
-// hasLateRequest reports whether the deadline of any has passed.
+// hasLateRequest reports whether the deadline of any unsent request has passed.
 func (u *unsentRequests) hasLateRequest() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -94,14 +95,15 @@ func (u *unsentRequests) hasLateRequest() bool {
 	return false
 }
 
-// DeadlinePassed reports whether a time has passed, by whichever clock: the one that cannot be set stands still while a machine sleeps.
+// DeadlinePassed reports whether a time has passed on the monotonic clock or on the wall clock. The monotonic clock
+// stands still while a machine sleeps.
 func DeadlinePassed(t time.Time) bool {
 	now := time.Now()
 	return !now.Before(t) || !now.Round(0).Before(t.Round(0))
 }
 
-// deadlineConn is a connection that breaks rather than carry a late request. All other requests on it break as well, and the client retries them:
-// many requests share a connection, and the bytes of one cannot be told from the others'.
+// deadlineConn is a connection that breaks before it carries a late request. Many requests share the connection, and it
+// cannot tell whose bytes it writes. So the other requests on it break too, and the client retries them.
 type deadlineConn struct {
 	net.Conn
 	unsent *unsentRequests
@@ -115,7 +117,7 @@ func (w deadlineConn) Write(b []byte) (int, error) {
 	return w.Conn.Write(b)
 }
 
-// CallDeadline bounds each call to the API server, retries that the server asked for included.
+// CallDeadline bounds each call to the API server, together with the retries that the server asked for.
 const CallDeadline = 10 * time.Second
 
 // WithDeadline runs one call under the deadline.

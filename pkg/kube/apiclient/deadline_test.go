@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// overslept is the context of a request whose process was stopped: its time is over, and nothing has noticed yet.
+// overslept is the context of a request whose process was stopped. Its deadline has passed, and no timer has fired yet.
 type overslept struct{ context.Context }
 
 func (overslept) Deadline() (time.Time, bool) { return time.Now().Add(-time.Millisecond), true }
@@ -61,7 +61,7 @@ func TestARequestThatItsProcessWokeUpWithTooLateIsNotSent(t *testing.T) {
 
 func waiting() *unsentRequests { return &unsentRequests{deadlines: map[*http.Request]time.Time{}} }
 
-// A process may be stopped between the look at the clock and the first byte on the wire.
+// A process may be stopped between its check of the clock and the first byte on the wire.
 func TestAConnectionBreaksRatherThanCarryARequestThatIsLate(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -97,7 +97,7 @@ func TestAConnectionBreaksRatherThanCarryARequestThatIsLate(t *testing.T) {
 	}
 }
 
-// A request that waits for its answer does not break a connection.
+// A request that waits for its answer must not break a connection.
 func TestARequestThatWasSentIsNotLate(t *testing.T) {
 	t.Parallel()
 	asked, answer := make(chan int, 1), make(chan struct{})

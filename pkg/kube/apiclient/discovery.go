@@ -12,17 +12,17 @@ import (
 	"k8s.io/client-go/discovery"
 )
 
-// Kind is a kind as references name it.
+// Kind is an API version and a kind, as references have them.
 type Kind struct{ APIVersion, Name string }
 
-// Resource is how the API server serves a kind.
+// Resource is the resource of the API server that serves a kind.
 type Resource struct {
 	schema.GroupVersionResource
 	Namespaced bool
 }
 
-// Discovery finds the resources of kinds. It keeps a resource until the API server no longer serves it: a kind does not change its resource. It asks
-// again each time for a kind that is not served, so that a CRD counts as soon as it is installed.
+// Discovery finds the resources of kinds. A kind does not change its resource, so Discovery keeps a resource until the
+// API server no longer serves it. It asks for an unserved kind each time, so a CRD counts as soon as it is installed.
 type Discovery struct {
 	client discovery.DiscoveryInterfaceWithContext
 
@@ -30,7 +30,7 @@ type Discovery struct {
 	known map[Kind]Resource
 }
 
-// NewDiscovery makes a Discovery that knows no kind yet.
+// NewDiscovery returns a Discovery that knows no kind yet.
 func NewDiscovery(client discovery.DiscoveryInterfaceWithContext) *Discovery {
 	return &Discovery{client: client, known: map[Kind]Resource{}}
 }
@@ -48,7 +48,8 @@ func IsUnservedKind(err error) bool {
 	return errors.As(err, &unserved)
 }
 
-// ResourceFor is how the API server serves a kind. The error is for [IsUnservedKind], or passes by itself.
+// ResourceFor returns the resource that serves a kind. [IsUnservedKind] recognizes the error for a kind that the
+// cluster does not serve; every other error passes by itself.
 func (k *Discovery) ResourceFor(ctx context.Context, of Kind) (Resource, error) {
 	k.mu.Lock()
 	found, ok := k.known[of]
@@ -87,7 +88,7 @@ func (k *Discovery) IsCached(of Kind) bool {
 	return ok
 }
 
-// InvalidateKind forgets the resource of a kind that turned out not to be served.
+// InvalidateKind forgets the resource of a kind that the API server does not serve.
 func (k *Discovery) InvalidateKind(of Kind) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -12,26 +12,28 @@ import (
 )
 
 var (
-	// ErrGone is for [IsGone], ErrStale for [IsConflict], ErrUndecided for [IsUndecided].
+	// [IsGone] recognizes ErrGone, [IsConflict] ErrStale and [IsUndecided] ErrUndecided.
 	ErrGone  = errors.New("the Rollout no longer exists")
 	ErrStale = errors.New("the object has changed since it was observed")
-	// ErrUndecided: a release is not ended for one answer, which may come from a server that does not know everything yet.
+	// ErrUndecided keeps a release from ending because of one answer. The answer may come from a server that does not
+	// know everything yet.
 	ErrUndecided = errors.New("the API server does not find what its watch shows")
 )
 
 // IsGone reports whether the Rollout itself no longer exists.
 func IsGone(err error) bool { return errors.Is(err, ErrGone) }
 
-// IsUndecided reports whether the API server and its watch do not agree, as for a moment after a deletion: look again soon.
+// IsUndecided reports whether the API server and its watch disagree, as they do for a moment after a deletion. The
+// caller observes again soon.
 func IsUndecided(err error) bool { return errors.Is(err, ErrUndecided) }
 
-// IsConflict reports whether the world has changed since it was observed: observe and plan again.
+// IsConflict reports whether an object has changed since it was observed. The caller observes and plans again.
 func IsConflict(err error) bool { return errors.Is(err, ErrStale) || apierrors.IsConflict(err) }
 
-// IsForbidden reports whether the API server refused a call; [ProblemOf] says what to do about it.
+// IsForbidden reports whether the API server refused a call. [ProblemOf] says how to allow the call.
 func IsForbidden(err error) bool { return apierrors.IsForbidden(err) }
 
-// RetryAfter is how long the API server asked to wait before the next call, 0 when it did not.
+// RetryAfter returns the time that the API server asked to wait before the next call, 0 if it asked for none.
 func RetryAfter(err error) time.Duration {
 	seconds, ok := apierrors.SuggestsClientDelay(err)
 	if !ok {
@@ -40,8 +42,8 @@ func RetryAfter(err error) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// ProblemOf is what a person must change before the call that failed can succeed; one about a gateway object names it as its Route.
-// ok is false for errors that pass by themselves.
+// ProblemOf returns the problem that a person must solve before the failed call can succeed. A problem of a gateway
+// object names the object as its Route. ok is false for errors that pass by themselves.
 func ProblemOf(err error) (problem rollout.Problem, ok bool) {
 	var p *ProblemError
 	if errors.As(err, &p) {
@@ -50,7 +52,7 @@ func ProblemOf(err error) (problem rollout.Problem, ok bool) {
 	return rollout.Problem{}, false
 }
 
-// ProblemError is an error that a person must mend.
+// ProblemError is an error with a problem that a person must solve.
 type ProblemError struct {
 	Problem rollout.Problem
 	Cause   error
@@ -59,7 +61,7 @@ type ProblemError struct {
 func (e *ProblemError) Error() string { return e.Problem.Message }
 func (e *ProblemError) Unwrap() error { return e.Cause }
 
-// ConflictError is a write of one object that met another one.
+// ConflictError is a conflict of the write of one object with another write.
 type ConflictError struct {
 	Access Access
 	Cause  error
@@ -68,13 +70,14 @@ type ConflictError struct {
 func (e *ConflictError) Error() string { return e.Cause.Error() }
 func (e *ConflictError) Unwrap() error { return e.Cause }
 
-// StaleAction marks an action that does not fit the present state.
+// StaleAction returns the error for an action that does not fit the observed objects.
 func StaleAction(action rollout.Action) error { return fmt.Errorf("%s: %w", action, ErrStale) }
 
 // IsNotFound reports whether the API server serves the resource and has no object of that name.
 func IsNotFound(err error) bool { return apierrors.IsNotFound(err) && !api.Unserved(err) }
 
-// RolloutError describes an error of a call about the Rollout itself; what names the call, such as "read".
+// RolloutError describes the error of a call about the Rollout itself. The argument "what" names the call, such as
+// "read".
 func RolloutError(what string, r *api.Rollout, err error) error {
 	if IsNotFound(err) {
 		return fmt.Errorf("%s Rollout %s/%s: %w: %w", what, r.Namespace, r.Name, ErrGone, err)
@@ -82,7 +85,8 @@ func RolloutError(what string, r *api.Rollout, err error) error {
 	return fmt.Errorf("%s Rollout %s/%s: %w", what, r.Namespace, r.Name, err)
 }
 
-// ActionError describes an error of a write. An object that is no longer there, or is there already, calls for another look.
+// ActionError describes the error of a write. If the object no longer exists, or exists already, the caller must
+// observe again.
 func ActionError(action rollout.Action, on Access, err error) error {
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsAlreadyExists(err):
@@ -98,7 +102,7 @@ func ActionError(action rollout.Action, on Access, err error) error {
 	return fmt.Errorf("%s: %w", action, err)
 }
 
-// refusalReason is the reason to hold for when the API server does not take what a release wants to write.
+// refusalReason is the reason to hold a release when the API server rejects a write of it.
 func refusalReason(on Access) api.Reason {
 	if on.Route != (rollout.Ref{}) {
 		return rollout.ReasonRouteRejected

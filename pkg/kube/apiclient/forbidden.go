@@ -11,24 +11,25 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// Access is what a call is about, as RBAC sees it.
+// Access describes a call in the terms of RBAC.
 type Access struct {
 	Verb, Group, Resource, Namespace, Name string
-	// Route is set for gateway objects: their kinds are granted by users, one by one; all others by the installation.
+	// Route is set for gateway objects. Users grant their kinds one by one; the installation grants all other kinds.
 	Route rollout.Ref
-	// Workload: it is the workload itself. Of kinds that are not in groups of the installation, it is granted by users as well.
+	// Workload is true for the workload itself. If its kind is in no group of the installation, users grant it as well.
 	Workload bool
-	// Child: the executor creates objects of the kind for gateway objects, and deletes them. ReadOnly: the executor only reads them.
+	// Child is true for a kind whose objects the executor creates for a route and deletes. ReadOnly is true for a kind
+	// that the executor only reads.
 	Child, ReadOnly bool
 }
 
-// grantedByInstall reports whether the permission comes with the installation.
+// grantedByInstall reports whether the installation grants the permission.
 func (t Access) grantedByInstall() bool {
 	return t.Route == (rollout.Ref{}) && (!t.Workload || t.Group == appsv1.GroupName || t.Group == rollout.GroupKruise)
 }
 
-// ForbiddenProblem says which permission is missing and how to grant it. Refusals that RBAC has no part in, as of an admission webhook or
-// a quota, are told in the words of the API server.
+// ForbiddenProblem says which permission is missing and how to grant it. If an admission webhook or a quota refused the
+// call, and not RBAC, the problem has the message of the API server.
 func ForbiddenProblem(on Access, err error) rollout.Problem {
 	p := rollout.Problem{Reason: rollout.ReasonForbidden, Unknown: true, Route: on.Route}
 	if verb := forbiddenVerb(err); verb == "" {
@@ -43,8 +44,8 @@ func ForbiddenProblem(on Access, err error) rollout.Problem {
 	return p
 }
 
-// forbiddenVerb is the verb that RBAC refused, "" when it was not RBAC. Both authorizer and API server are bound to that wording by
-// the many tools that show it.
+// forbiddenVerb returns the verb that RBAC refused, "" if RBAC did not refuse the call. Many tools show the wording
+// that it parses, so the authorizer and the API server must keep it.
 func forbiddenVerb(err error) string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -61,7 +62,7 @@ func forbiddenVerb(err error) string {
 	return verb
 }
 
-// QualifiedResource is the resource as kubectl takes it, such as deployments.apps.
+// QualifiedResource returns the resource as kubectl takes it, such as deployments.apps.
 func (t Access) QualifiedResource() string {
 	if t.Group == "" {
 		return t.Resource
@@ -69,8 +70,8 @@ func (t Access) QualifiedResource() string {
 	return t.Resource + "." + t.Group
 }
 
-// clusterRoleManifest is what makes a kind one that releases may route with, or that may be released: the watcher and the executor read it, the
-// executor writes.
+// clusterRoleManifest returns the ClusterRoles that let releases use a kind, as a route or as a workload. They let the
+// watcher and the executor read the kind, and let the executor write it.
 func (t Access) clusterRoleManifest() string {
 	what, write := "gateway", []string{"update"}
 	switch {

@@ -12,12 +12,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// throttleTransport returns an error for each answer in which the API server asks to wait. The client library would wait by itself, up to ten times,
-// and send the request again. Then all workers would sleep in their own calls, and no component could tell that the API server is slow; each worker
-// would keep asking.
+// throttleTransport turns an answer with which the API server asks to wait into an error. The client library would
+// itself wait and send again, up to ten times. Every worker would then sleep in a call of its own and go on asking. The
+// executor would not learn that the server is slow.
 type throttleTransport struct{ next http.RoundTripper }
 
-// minRetrySeconds is what the API server asks for when it does not say how long.
+// minRetrySeconds is the wait when the API server names none.
 const minRetrySeconds = 1
 
 // storageInitializing is part of the API server's answer 429 about a kind whose stored objects it cannot list. The API server serves all other kinds, so the
@@ -42,7 +42,7 @@ func (p throttleTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, apierrors.NewTooManyRequests(fmt.Sprintf("the API server is busy and asks to come back in %d s", seconds), seconds)
 }
 
-// messageInBody is the message of a Status, or the whole body if it is not a Status.
+// messageInBody returns the message of a Status, or the whole body if the body is not a Status.
 func messageInBody(body []byte) string {
 	var status metav1.Status
 	if err := json.Unmarshal(body, &status); err != nil || status.Message == "" {
@@ -51,5 +51,5 @@ func messageInBody(body []byte) string {
 	return status.Message
 }
 
-// WrappedRoundTripper lets the client library see through it.
+// WrappedRoundTripper returns the wrapped transport to the client library.
 func (p throttleTransport) WrappedRoundTripper() http.RoundTripper { return p.next }

@@ -24,7 +24,8 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// NewRollouts watches all Rollouts. It calls changed with each Rollout that was added, changed or deleted; so do the other functions that make an overlay.
+// NewRollouts watches all Rollouts. It calls changed with each Rollout that was added, changed or deleted. The other
+// functions that make an overlay do the same.
 func NewRollouts(client rest.Interface, changed func(metav1.Object)) (*Overlay[*api.Rollout], error) {
 	lw := listWatchREST(client, "rollouts", func() runtime.Object { return &api.RolloutList{} })
 	return newOverlay(&api.Rollout{}, lw, trimRollout, nil, changed)
@@ -42,7 +43,7 @@ func NewClusterTemplates(client rest.Interface, changed func(metav1.Object)) (*O
 	return newOverlay(&api.ClusterAnalysisTemplate{}, lw, func(t *api.ClusterAnalysisTemplate) { trimMetadata(t) }, nil, changed)
 }
 
-// NewDeployments watches all Deployments. It keeps those that are marked, see [MarkedDeployment].
+// NewDeployments watches all Deployments. It keeps the content of the marked ones only, see [MarkedDeployment].
 func NewDeployments(client appsclient.DeploymentsGetter, changed func(metav1.Object)) (*Overlay[*appsv1.Deployment], error) {
 	return newOverlay(&appsv1.Deployment{}, newListWatch(client.Deployments(""), allObjects), trimDeployment, nil, changed)
 }
@@ -67,7 +68,8 @@ func NewConfigMap(client coreclient.ConfigMapsGetter, name types.NamespacedName,
 	return newOverlay(&corev1.ConfigMap{}, newListWatch(client.ConfigMaps(name.Namespace), onlyNamed(name.Name)), func(cm *corev1.ConfigMap) { trimMetadata(cm) }, nil, changed)
 }
 
-// NewWorkloads watches all workloads of a kind other than Deployment. It keeps those that are marked, see [MarkedWorkload].
+// NewWorkloads watches all workloads of a kind other than Deployment. It keeps the content of the marked ones only, see
+// [MarkedWorkload].
 func NewWorkloads(client dynamic.Interface, resource schema.GroupVersionResource, changed func(metav1.Object)) (*Overlay[*unstructured.Unstructured], error) {
 	return newObjects(client, resource, trimWorkload, changed)
 }
@@ -101,7 +103,7 @@ func newListWatch[L runtime.Object](of listWatcher[L], tweak func(*metav1.ListOp
 	}
 }
 
-// listWatchREST lists and watches one resource of ours in all namespaces.
+// listWatchREST lists and watches one resource of the Sluice API in all namespaces.
 func listWatchREST(client rest.Interface, resource string, empty func() runtime.Object) *cache.ListWatch {
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
@@ -123,7 +125,7 @@ func onlyNamed(name string) func(*metav1.ListOptions) {
 	}
 }
 
-// newOverlay makes an overlay of what lw lists and watches.
+// newOverlay returns an overlay of the objects that lw lists and watches.
 func newOverlay[T Object](example T, lw *cache.ListWatch, trim func(T), indexers cache.Indexers, changed func(metav1.Object)) (*Overlay[T], error) {
 	m := &Overlay[T]{answered: map[string]T{}, deletions: map[types.UID]deletion{}}
 	inner := lw.WatchFuncWithContext
@@ -160,10 +162,10 @@ func newOverlay[T Object](example T, lw *cache.ListWatch, trim func(T), indexers
 	return m, err
 }
 
-// Run watches until ctx is done. Until it can watch, the overlay cannot tell; warn is told of the first error.
+// Run watches until ctx is done. The overlay cannot answer before the watch works. Run calls warn with the first error.
 func (m *Overlay[T]) Run(ctx context.Context, warn func(error)) {
 	var once sync.Once
-	// The error is about a watch that was started before, which it was not.
+	// The only error says that the watch was started before, and it was not.
 	_ = m.informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
 		m.failing.Store(true)
 		once.Do(func() { warn(err) })
@@ -173,7 +175,7 @@ func (m *Overlay[T]) Run(ctx context.Context, warn func(error)) {
 	m.informer.RunWithContext(ctx)
 }
 
-// OwnerKey is the Deployment that owns a ReplicaSet, as <namespace>/<name>; "" without one.
+// OwnerKey returns the Deployment that owns a ReplicaSet, as <namespace>/<name>; "" if no Deployment does.
 func OwnerKey(o metav1.Object) string {
 	if owner := metav1.GetControllerOf(o); owner != nil && owner.Kind == "Deployment" {
 		return o.GetNamespace() + "/" + owner.Name
@@ -181,15 +183,15 @@ func OwnerKey(o metav1.Object) string {
 	return ""
 }
 
-// ServiceKey is the Service that an EndpointSlice belongs to, as <namespace>/<name>.
+// ServiceKey returns the Service of an EndpointSlice, as <namespace>/<name>.
 func ServiceKey(slice metav1.Object) string {
 	return slice.GetNamespace() + "/" + slice.GetLabels()[discoveryv1.LabelServiceName]
 }
 
-// byKey is the index of an overlay that [Overlay.ByKey] asks.
+// byKey is the index that [Overlay.ByKey] uses.
 const byKey = "key"
 
-// indexByKey indexes objects by one value of theirs.
+// indexByKey indexes objects by the value that key returns.
 func indexByKey[T Object](key func(metav1.Object) string) cache.Indexers {
 	return cache.Indexers{byKey: func(obj any) ([]string, error) {
 		if o, ok := obj.(T); ok {

@@ -21,34 +21,35 @@ type Object interface {
 	comparable
 }
 
-// Overlay is the state of one resource as a watch has shown it, with the writes and the live reads of this process on top. Nothing is watched
-// before [Overlay.Run]. The objects of an overlay are shared: copy one before you change it.
+// Overlay is the state of one resource as a watch has shown it, with the writes and the live reads of this process on
+// top. The watch starts with [Overlay.Run]. The objects of an overlay are shared: copy one before you change it.
 type Overlay[T Object] struct {
 	informer cache.SharedIndexInformer
-	// running: the watch was started. failing: it broke, and has not started again yet.
+	// running is true once the watch was started. failing is true from the end of a watch until it starts again.
 	running, failing atomic.Bool
 
 	mu sync.Mutex
-	// answered are objects that the watch may not have shown yet, by namespace and name.
+	// answered has objects that the watch may not have shown yet, by namespace and name.
 	answered map[string]T
-	// deletions are objects that were deleted, or will be once their finalizers are done.
+	// deletions has the objects that were deleted, or will be once their finalizers are done.
 	deletions map[types.UID]deletion
 }
 
-// deletion is the end of an object. One that lingers is seen, as being deleted, until the watch shows it gone.
+// deletion is the deletion of an object. If it lingers, readers see the object as being deleted until the watch shows
+// it gone.
 type deletion struct {
 	lingers bool
 	at      time.Time
 }
 
-// maxAnswered is from how many objects on what the watch has caught up with is forgotten, deletionMemory for how long a deletion
-// is remembered that the watch has not shown.
+// An overlay with maxAnswered answers forgets those that the watch has caught up with. It forgets a deletion that the
+// watch has not shown after deletionMemory.
 const (
 	maxAnswered    = 1024
 	deletionMemory = time.Hour
 )
 
-// IsRunning reports whether the watch was started, and goes on.
+// IsRunning reports whether the watch was started and has not ended.
 func (m *Overlay[T]) IsRunning() bool { return m.running.Load() }
 
 // WaitForSync waits until the first list is in, or ctx is done.
@@ -56,17 +57,17 @@ func (m *Overlay[T]) WaitForSync(ctx context.Context) {
 	cache.WaitForCacheSync(ctx.Done(), m.informer.HasSynced)
 }
 
-// IsUsable reports whether the overlay may be asked: the first list is in, and the watch stands.
+// IsUsable reports whether the overlay can answer: it has the first list, and the watch works.
 func (m *Overlay[T]) IsUsable() bool {
 	return m != nil && m.running.Load() && !m.failing.Load() && m.informer.HasSynced()
 }
 
-// GetObject returns the object of that name, nil if it does not exist; known is false if the overlay cannot tell.
+// GetObject returns the object of that name, nil if it does not exist. known is false when the overlay cannot tell.
 func (m *Overlay[T]) GetObject(name types.NamespacedName) (found T, known bool) {
 	if !m.IsUsable() {
 		return found, false
 	}
-	// In this order, the object that is read is at least as new as the version.
+	// The version first: the object that is read after it is at least as new.
 	upTo := m.LastSyncedVersion()
 	item, exists, err := m.informer.GetStore().GetByKey(storeKey(name))
 	if err != nil {
@@ -75,7 +76,7 @@ func (m *Overlay[T]) GetObject(name types.NamespacedName) (found T, known bool) 
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if own, ok := m.answered[name.String()]; ok {
-		// The watch may also have passed by what it never showed.
+		// The watch may also be past a version of the object that it never showed.
 		shown, is := item.(T)
 		if IsNewerVersion(own.GetResourceVersion(), upTo) || exists && is && IsNewerVersion(own.GetResourceVersion(), shown.GetResourceVersion()) {
 			return m.afterDeletion(own), true
@@ -88,7 +89,7 @@ func (m *Overlay[T]) GetObject(name types.NamespacedName) (found T, known bool) 
 	return found, true
 }
 
-// storeKey is how an informer calls an object.
+// storeKey returns the key of an object in the store of an informer.
 func storeKey(name types.NamespacedName) string {
 	if name.Namespace == "" {
 		return name.Name
@@ -96,12 +97,12 @@ func storeKey(name types.NamespacedName) string {
 	return name.String()
 }
 
-// LastSyncedVersion is the resourceVersion up to which the overlay has seen everything.
+// LastSyncedVersion returns the resourceVersion up to which the overlay has seen every change.
 func (m *Overlay[T]) LastSyncedVersion() string {
 	return m.informer.GetStore().LastStoreSyncResourceVersion()
 }
 
-// afterDeletion is the object as it is after deletions that are known of.
+// afterDeletion returns the object as it is after the deletions that the overlay knows.
 func (m *Overlay[T]) afterDeletion(o T) T {
 	gone, ok := m.deletions[o.GetUID()]
 	switch {
@@ -116,7 +117,7 @@ func (m *Overlay[T]) afterDeletion(o T) T {
 	return WithDeletionTimestamp(o, gone.at)
 }
 
-// WithDeletionTimestamp is a copy of an object that is being deleted since a time.
+// WithDeletionTimestamp returns a copy of an object with a deletion timestamp.
 func WithDeletionTimestamp[T Object](o T, since time.Time) T {
 	copied, ok := o.DeepCopyObject().(T)
 	if !ok {
@@ -141,7 +142,7 @@ func (m *Overlay[T]) inIndex(index, value string) (found []T, known bool) {
 	return objectsIn[T](items), true
 }
 
-// ListNamespace lists the objects of a namespace; known is false if the overlay cannot tell.
+// ListNamespace lists the objects of a namespace; known is false when the overlay cannot tell.
 func (m *Overlay[T]) ListNamespace(namespace string) (found []T, known bool) {
 	shown, known := m.inIndex(cache.NamespaceIndex, namespace)
 	if !known {
@@ -171,7 +172,7 @@ func (m *Overlay[T]) ListNamespace(namespace string) (found []T, known bool) {
 	return found, true
 }
 
-// ListWatched are what the watch has shown.
+// ListWatched lists the objects that the watch has shown.
 func (m *Overlay[T]) ListWatched() []T {
 	if !m.IsUsable() {
 		return nil
@@ -179,7 +180,7 @@ func (m *Overlay[T]) ListWatched() []T {
 	return objectsIn[T](m.informer.GetStore().List())
 }
 
-// objectsIn are the items of a store that are what it is for.
+// objectsIn returns the items of a store that have the type of the overlay.
 func objectsIn[T Object](items []any) (found []T) {
 	for _, item := range items {
 		if o, ok := item.(T); ok {
@@ -189,7 +190,7 @@ func objectsIn[T Object](items []any) (found []T) {
 	return found
 }
 
-// StoreAnswer takes in an object as the API server has just answered it.
+// StoreAnswer takes in an object from an answer of the API server.
 func (m *Overlay[T]) StoreAnswer(o T) {
 	if m == nil || !m.running.Load() {
 		return
@@ -206,7 +207,7 @@ func (m *Overlay[T]) StoreAnswer(o T) {
 	}
 }
 
-// MarkDeleted takes in that an object is deleted; it is seen until the watch shows it gone if it lingers.
+// MarkDeleted takes in the deletion of an object. If the object lingers, readers see it until the watch shows it gone.
 func (m *Overlay[T]) MarkDeleted(uid types.UID, lingers bool) {
 	if m == nil || !m.running.Load() {
 		return
@@ -220,7 +221,7 @@ func (m *Overlay[T]) MarkDeleted(uid types.UID, lingers bool) {
 	m.deletions[uid] = deletion{lingers: lingers, at: now}
 }
 
-// MarkAbsent takes in that the API server knows no object of that name: what the overlay has of it is gone.
+// MarkAbsent takes in that the API server has no object of that name. The overlay then marks its own object as deleted.
 func (m *Overlay[T]) MarkAbsent(name types.NamespacedName) {
 	var none T
 	if o, known := m.GetObject(name); known && o != none {
@@ -228,22 +229,22 @@ func (m *Overlay[T]) MarkAbsent(name types.NamespacedName) {
 	}
 }
 
-// HasObject reports whether the watch has an object that this process has not deleted.
+// HasObject reports whether the overlay has an object of that name which this process has not deleted.
 func (m *Overlay[T]) HasObject(name types.NamespacedName) bool {
 	var none T
 	o, known := m.GetObject(name)
 	return known && o != none
 }
 
-// forgetDeletion drops the record of a deletion that the watch has shown.
+// forgetDeletion drops a deletion that the watch has shown.
 func (m *Overlay[T]) forgetDeletion(uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.deletions, uid)
 }
 
-// IsNewerVersion compares resourceVersions of one resource, which Kubernetes defines as growing integers. A version that is not an integer counts as
-// newer: it comes from an answer of the API server.
+// IsNewerVersion compares resourceVersions of one resource, which Kubernetes defines as growing integers. If it cannot
+// compare them, the first one counts as newer, because it is an answer of the API server.
 func IsNewerVersion(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err != nil || order > 0

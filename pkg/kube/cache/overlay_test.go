@@ -21,7 +21,8 @@ func service(uid types.UID, version string) *corev1.Service {
 	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: web.Namespace, Name: web.Name, UID: uid, ResourceVersion: version}}
 }
 
-// watchedServices is an overlay whose list has one Service of version 5. show has the watch show an event, and waits until the overlay has it.
+// watchedServices returns an overlay whose list has one Service of version 5. show sends an event to the watch, and
+// waits until the overlay has it.
 func watchedServices(t *testing.T) (overlay *Overlay[*corev1.Service], show func(watch.EventType, *corev1.Service)) {
 	t.Helper()
 	events, changed := watch.NewFake(), make(chan struct{}, 1)
@@ -56,7 +57,7 @@ func watchedServices(t *testing.T) (overlay *Overlay[*corev1.Service], show func
 	return overlay, show
 }
 
-// versionOf is the version that an overlay shows of the Service, "" for none.
+// versionOf returns the version of the Service in an overlay, "" without one.
 func versionOf(t *testing.T, overlay *Overlay[*corev1.Service]) string {
 	t.Helper()
 	found, known := overlay.GetObject(web)

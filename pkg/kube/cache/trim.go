@@ -12,10 +12,10 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// This file removes the parts of watched objects that need not stay in memory. Each function may change the object, which no other code has seen
-// yet, and does nothing to a trimmed one.
+// This file says which fields of watched objects stay in memory. An informer calls each function with an object that it
+// has not shared yet, so the function may change it. A function does nothing to an object that is trimmed already.
 
-// transformWith turns a transformation of one type into a transformation of any object that an informer gets.
+// transformWith makes a function for one type a transformation for all objects that an informer gets.
 func transformWith[T Object](trim func(T)) func(any) (any, error) {
 	return func(obj any) (any, error) {
 		if o, ok := obj.(T); ok {
@@ -32,7 +32,8 @@ func trimMetadata(o metav1.Object) {
 	o.SetAnnotations(annotations)
 }
 
-// trimRollout keeps who else has written the status: commands come that way.
+// trimRollout keeps the managers that have written the status, other than Sluice: commands come as writes of the
+// status.
 func trimRollout(r *api.Rollout) {
 	others := slices.DeleteFunc(r.ManagedFields, func(e metav1.ManagedFieldsEntry) bool {
 		return e.Subresource != "status" || e.Manager == api.FieldManager
@@ -41,7 +42,7 @@ func trimRollout(r *api.Rollout) {
 	r.ManagedFields = slices.Clip(others)
 }
 
-// trimDeployment keeps nothing of a Deployment that bears no mark of ours but that it is there. See [MarkedDeployment].
+// trimDeployment keeps only the identity of a Deployment without a mark of Sluice. See [MarkedDeployment].
 func trimDeployment(d *appsv1.Deployment) {
 	trimMetadata(d)
 	if MarkedDeployment(d) {
@@ -52,14 +53,15 @@ func trimDeployment(d *appsv1.Deployment) {
 	d.Spec, d.Status = appsv1.DeploymentSpec{}, appsv1.DeploymentStatus{}
 }
 
-// MarkedDeployment reports whether a Deployment was adopted, held or made by us. Of others the watch shows only that they are there.
+// MarkedDeployment reports whether Sluice adopted, held or created a Deployment. Of other Deployments the cache knows
+// only that they exist.
 func MarkedDeployment(d *appsv1.Deployment) bool {
 	_, claimed := d.Annotations[api.AnnotationRollout]
 	_, held := d.Annotations[api.AnnotationInProgressing]
 	return claimed || held || d.Labels[api.LabelWorkloadType] != "" || d.Labels[api.LabelRolloutUID] != ""
 }
 
-// trimWorkload keeps nothing of a workload of another kind that bears no mark of ours but that it is there. See [MarkedWorkload].
+// trimWorkload keeps only the identity of a workload without a mark of Sluice. See [MarkedWorkload].
 func trimWorkload(u *unstructured.Unstructured) {
 	trimMetadata(u)
 	if MarkedWorkload(u) {
@@ -71,7 +73,7 @@ func trimWorkload(u *unstructured.Unstructured) {
 	}}
 }
 
-// MarkedWorkload reports whether a workload that is no Deployment was adopted or held by us.
+// MarkedWorkload reports whether Sluice adopted or held a workload that is not a Deployment.
 func MarkedWorkload(u *unstructured.Unstructured) bool {
 	annotations := u.GetAnnotations()
 	_, claimed := annotations[api.AnnotationRollout]
@@ -95,7 +97,8 @@ func trimEndpointSlice(slice *discoveryv1.EndpointSlice) {
 	}
 }
 
-// trimGateway keeps who wrote an object and when, and drops which fields: the content must stay as it is, to the last annotation.
+// trimGateway keeps the managers of an object and their times, but not the fields that they own. The rest of the object
+// must stay complete, to the last annotation.
 func trimGateway(u *unstructured.Unstructured) {
 	entries := u.GetManagedFields()
 	for i := range entries {

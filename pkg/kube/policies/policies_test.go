@@ -15,14 +15,14 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// policyServer answers as an API server does while its admission policies come and go.
+// policyServer answers like an API server whose admission policies come and go.
 type policyServer struct {
 	*Checker
 	code atomic.Int32 // of each answer
-	// webhook is what there is in their place, "" for none.
+	// webhook has the webhooks of the installation in their place, "" for none.
 	webhook string
 	asked   atomic.Int32
-	// With slow, an answer tells that it was asked for, and waits until slow is closed.
+	// With slow, the server reports each request on arrived, and answers once slow is closed.
 	slow, arrived chan struct{}
 }
 
@@ -155,7 +155,7 @@ func TestWhichPoliciesHoldAKind(t *testing.T) {
 		{"apps/v1", "DaemonSet", "daemonset"},
 		{"apps.kruise.io/v1alpha1", "CloneSet", "cloneset"},
 		{"apps.kruise.io/v1beta1", "StatefulSet", "statefulset"},
-		{"apps.kruise.io/v1alpha1", "DaemonSet", "statefulset"}, // which goes by a partition as well
+		{"apps.kruise.io/v1alpha1", "DaemonSet", "statefulset"}, // a partition holds it as well
 		{"games.example.com/v1", "Server", "statefulset"},
 	} {
 		got := FamilyOf(rollout.Ref{APIVersion: c.apiVersion, Kind: c.kind, Name: "web"})

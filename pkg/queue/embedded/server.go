@@ -1,7 +1,7 @@
 // Package embedded runs a NATS server with JetStream inside this process, for `sluice run`, the demo and tests.
 //
-// It is no production server: it has one node, one account and one user. Invariant: it listens on the loopback interface only, and refuses each
-// client without the password.
+// It is not a production server: it has one node, one account and one user. Invariant: it listens on the loopback
+// interface only, and every client needs the password.
 package embedded
 
 import (
@@ -19,16 +19,16 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// Options of a server. The zero value of all but Dir is fine.
+// Options of a server. All fields but Dir have a useful zero value.
 type Options struct {
-	// Dir keeps the streams, in a subdirectory. One server at a time may use it.
+	// Dir has the streams, in a subdirectory. One server at a time may use it.
 	Dir string
-	// Port on 127.0.0.1; 0 means any free one.
+	// Port is the port on 127.0.0.1; 0 means any free port.
 	Port int
-	// User and Password; when both are empty they are made up.
+	// User and Password are the credentials of the one user; if both are empty, they are generated.
 	User, Password string
-	// SaveCredentials writes <Dir>/nats.env, readable by this user only, with
-	// NATS_URL, NATS_USER and NATS_PASSWORD, and removes it at Close.
+	// SaveCredentials writes <Dir>/nats.env, readable by this user only, with NATS_URL, NATS_USER and NATS_PASSWORD.
+	// Close removes it.
 	SaveCredentials bool
 	// Logger gets the server's warnings and errors; nil discards them.
 	Logger *slog.Logger
@@ -44,8 +44,8 @@ type Server struct {
 const (
 	startWait = time.Minute
 	startPoll = 100 * time.Millisecond
-	// Start tries a taken port for a second: the server before may have just ended, and a child process of the test or program
-	// keeps its port from fork to exec.
+	// Start tries a taken port for a second. The server before may have just ended, and a child process of the test or
+	// program keeps its port from fork to exec.
 	portTries = 50
 	portPause = 20 * time.Millisecond
 	maxMemory = 64 << 20
@@ -109,7 +109,7 @@ func startServer(o Options) (*Server, error) {
 	return s, nil
 }
 
-// waitReady waits until the server takes connections, or has said why it never will.
+// waitReady waits until the server accepts connections, or reports a fatal error.
 func (s *Server) waitReady(fatal <-chan string) error {
 	for end := time.Now().Add(startWait); !s.nats.ReadyForConnections(startPoll); {
 		select {
@@ -127,7 +127,7 @@ func (s *Server) waitReady(fatal <-chan string) error {
 	return nil
 }
 
-// portFree tells of a taken port before the server logs it.
+// portFree returns an error for a taken port, before the server logs one.
 func portFree(port int) error {
 	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 	if err != nil {
@@ -139,7 +139,7 @@ func portFree(port int) error {
 func (s *Server) saveCredentials(path string) error {
 	s.credentialsFile = path
 	text := fmt.Sprintf("NATS_URL=%s\nNATS_USER=%s\nNATS_PASSWORD=%s\n", s.URL(), s.user, s.password)
-	// A file that is there already would keep its mode.
+	// An existing file would keep its mode.
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("save NATS credentials: %w", err)
 	}
@@ -152,10 +152,10 @@ func (s *Server) saveCredentials(path string) error {
 // URL is nats://127.0.0.1:<port>, without the password.
 func (s *Server) URL() string { return s.nats.ClientURL() }
 
-// User is who may connect.
+// User is the name of the one user.
 func (s *Server) User() string { return s.user }
 
-// Password belongs to User.
+// Password is the password of User.
 func (s *Server) Password() string { return s.password }
 
 // Close stops the server and waits until its files are closed.
@@ -163,15 +163,15 @@ func (s *Server) Close() {
 	s.nats.Shutdown()
 	s.nats.WaitForShutdown()
 	if s.credentialsFile != "" {
-		// No client can use it any more; a leftover does no harm.
+		// The credentials are useless by now, so a leftover file does no harm.
 		_ = os.Remove(s.credentialsFile)
 	}
 }
 
-// logger passes on what an operator should see, and tells why a server cannot go on.
+// logger passes on the messages for an operator, and keeps the reason of a fatal error.
 type logger struct {
 	*slog.Logger
-	fatal chan string // has room for one
+	fatal chan string // it has room for one
 }
 
 func (l logger) Noticef(format string, v ...any) {
@@ -180,7 +180,7 @@ func (l logger) Noticef(format string, v ...any) {
 func (l logger) Warnf(format string, v ...any) {
 	text := fmt.Sprintf(format, v...)
 	if strings.HasPrefix(text, "Plaintext passwords") {
-		return // it is made up, lives as long as the process, and is in no file but nats.env
+		return // it is generated, lives as long as the process, and is in no file but nats.env
 	}
 	l.Warn("nats", "text", text)
 }

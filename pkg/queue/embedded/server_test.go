@@ -129,7 +129,7 @@ func (w writer) Write(p []byte) (int, error) {
 
 func TestWhyAServerCannotStartIsTold(t *testing.T) {
 	dir := natsdir.ForTest(t)
-	if err := os.WriteFile(filepath.Join(dir, "nats"), nil, 0o600); err != nil { // where its directory would be
+	if err := os.WriteFile(filepath.Join(dir, "nats"), nil, 0o600); err != nil { // a file in the place of the server's directory
 		t.Fatal(err)
 	}
 	_, err := embedded.Start(embedded.Options{Dir: dir})

@@ -1,8 +1,6 @@
-// Package customNetworkProvider is where users of OpenKruise run the test cases
-// of traffic scripts:
+// Package customNetworkProvider is the package that OpenKruise users know for the test cases of traffic scripts:
 //
 //	go test -v ./pkg/trafficrouting/network/customNetworkProvider/
 //
-// It holds nothing but that test; scripts are run by package script. Its one
-// invariant: every case in lua_configuration is run.
+// It contains only this test; package script runs the scripts. Its one invariant: the test runs every case in lua_configuration.
 package customNetworkProvider
