@@ -164,7 +164,7 @@ func (s *SluiceStatus) GetTransitionSeq() int64 {
 	return s.TransitionSeq
 }
 
-// GetTraffic returns the new version's share of the requests, "" where none is told.
+// GetTraffic returns the new version's share of the requests, "" if the status has none.
 func (s *SluiceStatus) GetTraffic() string {
 	if s == nil {
 		return ""
@@ -172,7 +172,7 @@ func (s *SluiceStatus) GetTraffic() string {
 	return s.Traffic
 }
 
-// GetState returns the state of the machine, "" for a Rollout that was never looked at.
+// GetState returns the state of the machine, "" before the first run of the Rollout.
 func (s *SluiceStatus) GetState() string {
 	if s == nil {
 		return ""

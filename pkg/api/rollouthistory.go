@@ -158,7 +158,7 @@ type RolloutHistoryStatus struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=50
 	Steps []HistoryStep `json:"steps,omitempty"`
-	// The latest transition that this record tells of, as in status.sluice.transitions of its Rollout.
+	// The latest transition in this record, as in status.sluice.transitions of its Rollout.
 	// +optional
 	TransitionSeq int64 `json:"transitionSeq,omitempty"`
 }
@@ -238,8 +238,8 @@ const HistoryCompleted = "completed"
 // maxName is how long the name of an object may be.
 const maxName = 253
 
-// HistoryName is the name of the RolloutHistory of a Rollout's release: the Rollout's name, a hyphen and the epoch. Where that
-// is too long, the Rollout's name is cut and told apart by a hash.
+// HistoryName is the name of the RolloutHistory of a Rollout's release: the Rollout's name, a hyphen and the epoch. A name that would be too long
+// has a shorter name of the Rollout with a hash.
 func HistoryName(rollout string, epoch int64) string {
 	end := "-" + strconv.FormatInt(epoch, 10)
 	if len(rollout)+len(end) <= maxName {

@@ -184,7 +184,7 @@ func (c change) supersedesRelease() bool {
 	return rollout.State(c.From) != rollout.StateIdle && rollout.State(c.From) != rollout.StateDisabled
 }
 
-// outsideRelease reports whether the transition is of no release: of a Rollout at rest.
+// outsideRelease reports whether the transition belongs to no release: no release of the Rollout is under way.
 func (c change) outsideRelease() bool {
 	return !rollout.State(c.From).Releasing() && !rollout.State(c.To).Releasing()
 }

@@ -50,8 +50,8 @@ func (w *write) guardWrite() {
 	}
 }
 
-// ownAnnotations are all annotations of ours but those that follow rules of their own: original.paused and, of a parked or shrunk Deployment, the
-// other originals.
+// ownAnnotations are all annotations of Sluice except those with rules of their own: original.paused and, on a Deployment that is taken over or
+// scaled down, the other originals.
 func (w *write) ownAnnotations() []string {
 	list := []string{api.AnnotationInProgressing, api.AnnotationRollout, api.AnnotationStableRolloutID, api.AnnotationEpoch}
 	if w.kindRules != nil && w.kindRules.canSurge() {
@@ -108,10 +108,9 @@ func (w *write) guardPaused() {
 	}
 }
 
-// originalPaused is what spec.paused shall be when the release is over; "" for no annotation. While the workload is held a true in
-// the request says nothing new. Anything else takes the user's own pause back, and that is written down as "false": without the
-// annotation it could not be told from a manifest that never had it. A workload that was let go is paused by its user, unless it
-// has just been held.
+// originalPaused is the value that spec.paused gets when the release ends; "" for no annotation. While the workload is held, a true in the request
+// says nothing new. Any other value takes the user's own pause back, and the guard records "false": without the annotation this would look like a
+// manifest that never had it. A workload that was released is paused by its user, unless it has just been held.
 func (w *write) originalPaused() string {
 	asked, was := w.newAnnotations[originalPaused], w.oldAnnotations[originalPaused]
 	switch {

@@ -72,7 +72,7 @@ type write struct {
 	begins bool
 	// lost says that something of ours was dropped or changed, and had to be put back.
 	lost map[string]bool
-	// kindRules is nil for a Deployment, parking for all but a parked one, and shrinking for all but a shrunk one.
+	// kindRules is nil for a Deployment, parking for each workload that is not taken over, and shrinking for each one that is not scaled down.
 	kindRules  *kindRules
 	takeover   *takeover
 	scaledDown *scaledDown
@@ -134,7 +134,7 @@ func replicasOf(u *unstructured.Unstructured) int64 {
 	return n
 }
 
-// wasHeld is also false in progress: near the end of a release, and while it rolls, the executor has let go.
+// wasHeld is also false in progress: near the end of a release, and while the workload rolls, the executor has released it.
 func (w *write) wasHeld() bool { return w.inProgress && isPaused(w.old) }
 
 func isPaused(u *unstructured.Unstructured) bool {

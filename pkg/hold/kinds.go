@@ -215,7 +215,7 @@ func (w *write) restoreParents(f heldField) {
 	}
 }
 
-// removeEmptyParent takes away the object that a field of a widened workload lay in, where it held nothing else and was not there before.
+// removeEmptyParent removes the parent of a field of a surged workload, if the parent has no other field and was not there before.
 func (w *write) removeEmptyParent(f heldField) {
 	if !f.SurgeOnly || len(f.Path) < 2 {
 		return

@@ -9,7 +9,8 @@ import (
 
 const originalReplicas = api.AnnotationOriginalPrefix + "replicas"
 
-// scaledDown is about the replicas of a Deployment that a release has shrunk: the executor's are in force, and the owner's in an annotation.
+// scaledDown has the replicas of a Deployment that a release has scaled down: the executor's number is in force, and the owner's is in an
+// annotation.
 type scaledDown struct {
 	// executorReplicas is what the executor wrote. Another number in old came by the subresource scale, and the executor has yet to see it.
 	executorReplicas string
@@ -19,7 +20,7 @@ type scaledDown struct {
 	original string
 }
 
-// scaledDownOf is nil for a Deployment that has its owner's replicas. One that was let go at the end of a release may not have them yet.
+// scaledDownOf is nil for a Deployment that has its owner's replicas. A Deployment that was released at the end of a release may not have them yet.
 func scaledDownOf(w *write) *scaledDown {
 	if !isScaledDown(w.oldAnnotations) {
 		return nil

@@ -48,14 +48,14 @@ func speedOf(u *unstructured.Unstructured) speed {
 	return s
 }
 
-// takeover is the speed of a parked Deployment: the executor's is in force, and the owner's is in annotations.
+// takeover is the speed of a Deployment that is taken over: the executor's values are in force, and the owner's are in annotations.
 type takeover struct {
 	old, new speed
-	// originals is what each parked field shall be when the release is over; "" for no annotation.
+	// originals are the values that each taken-over field gets when the release ends; "" for no annotation.
 	originals map[string]string
 }
 
-// takeoverOf is nil for a Deployment that is not parked.
+// takeoverOf is nil for a Deployment that is not taken over.
 func takeoverOf(w *write) *takeover {
 	if _, parked := w.oldAnnotations[api.AnnotationOriginalPrefix+surge]; !parked || !w.inProgress {
 		return nil

@@ -95,7 +95,7 @@ func (r *changeTracker) startTracking(moved func(types.NamespacedName)) {
 
 func (r *changeTracker) stopTracking() { r.startTracking(nil) }
 
-// notifyRollouts notifies the Rollouts whose last run looked at an item.
+// notifyRollouts notifies the Rollouts whose last run read an item.
 func (r *changeTracker) notifyRollouts(it trackedItem) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -107,7 +107,7 @@ func (r *changeTracker) notifyRollouts(it trackedItem) {
 	}
 }
 
-// notifyOf returns a function that notifies the Rollouts whose last run looked at an object of a kind of items.
+// notifyOf returns a function that notifies the Rollouts whose last run read an object of a kind of items.
 func (r *changeTracker) notifyOf(kind string) func(metav1.Object) {
 	return func(o metav1.Object) { r.notifyRollouts(itemOf(kind, o)) }
 }

@@ -68,7 +68,7 @@ func (o *observation) readUncovered(ctx context.Context) error {
 }
 
 // readPoliciesOf lists the policies of a kind in the namespace, if the client has not listed them lately. If the executor may not list them, or the API server answers
-// with an error, it returns none. `sluice check` tells of missing rights.
+// with an error, it returns none. `sluice check` reports missing rights.
 func (o *observation) readPoliciesOf(ctx context.Context, of policyResource) (all []*unstructured.Unstructured, err error) {
 	key := policiesKey{of.GroupVersionResource, o.namespace}
 	if known, ok := o.client.uncopiedPolicies.Get(key); ok {

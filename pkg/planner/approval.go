@@ -38,8 +38,7 @@ type ApprovalResult struct {
 	Revision, RolloutID string
 	// At is when it was accepted.
 	At time.Time
-	// Status is to be committed before anybody is told that it was accepted. It is nil when there is nothing to write: it was refused,
-	// or accepted before.
+	// Status is the status to commit before the sender gets the answer that it was accepted. It is nil if the decision was refused, or accepted before.
 	Status *api.RolloutStatus
 }
 

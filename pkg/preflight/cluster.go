@@ -105,7 +105,7 @@ func minorOf(major, minor string) (n int, ok bool) {
 // causeText is an error without the address of the request, which says nothing to a user.
 func causeText(err error) string { return strings.TrimSuffix(err.Error(), ".") }
 
-// unreadFinding is a finding about what could not be looked at.
+// unreadFinding is a finding about an object that could not be read.
 func unreadFinding(check, what string, err error) Finding {
 	f := Finding{Check: check, Level: LevelWarning, Message: fmt.Sprintf("%s could not be looked at: %s.", what, causeText(err))}
 	if apierrors.IsForbidden(err) {

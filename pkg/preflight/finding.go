@@ -1,10 +1,10 @@
-// Package preflight finds out whether a cluster is fit for Sluice before anything is done in it: the server's version, the
-// CRDs, the admission policies, the roles, and whether OpenKruise works there too.
+// Package preflight checks whether a cluster is fit for Sluice before any change in it: the server's version, the CRDs, the admission policies, the
+// roles, and whether OpenKruise works there too.
 //
-// It repairs nothing and it writes nothing but access reviews, which the API server does not keep. The findings are the same
-// for `sluice check` and for the start of an executor; what differs is only which of them stop the caller.
+// It repairs nothing, and it writes only access reviews, which the API server does not keep. `sluice check` and the start of an executor have the
+// same findings; they differ only in the findings that stop them.
 //
-// Invariant: what could not be looked at is reported as that, never as present or absent.
+// Invariant: an object that could not be read is reported as unread, never as present or absent.
 package preflight
 
 // Level says how bad a finding is.

@@ -132,8 +132,8 @@ func areThey(names []string) string {
 	return strings.Join(names, ", ") + " are"
 }
 
-// CheckKnownUser looks whether the admission policies of this cluster would take what the user of this Cluster writes as the executor's. The
-// error says how to become somebody whom they know. Where no policy can be seen, the user may go on.
+// CheckKnownUser checks whether the admission policies of this cluster take the writes of this Cluster's user for the executor's. The error says how
+// to act as a known user. If no policy can be read, the user may go on.
 func (c *Cluster) CheckKnownUser(ctx context.Context) error {
 	me, err := c.client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	if err != nil {

@@ -1,7 +1,7 @@
 package release
 
-// This file says whether a Rollout can be approved, how, and what came of it. An approval is for the pause that was looked at: if the release has moved on
-// meanwhile, it does not count for the next one.
+// This file says whether a Rollout can be approved, how, and with which result. An approval counts for the pause that the user saw: if the release
+// has moved on meanwhile, it does not count for the next one.
 
 import (
 	"encoding/json"
@@ -57,8 +57,8 @@ func pauseOf(r *api.Rollout, current *api.CommonStatus) rollout.Pause {
 	return p
 }
 
-// ApprovalPatch is the merge patch of the status that approves the pause which the Rollout is in, exactly the one that kubectl-kruise
-// sends, bound to the version of the Rollout that was looked at.
+// ApprovalPatch is the merge patch of the status that approves the present pause of the Rollout. It equals the patch of kubectl-kruise, and is bound
+// to the version of the Rollout that was read.
 func ApprovalPatch(r *api.Rollout) ([]byte, error) {
 	return json.Marshal(map[string]any{
 		"metadata": map[string]any{"resourceVersion": r.ResourceVersion},

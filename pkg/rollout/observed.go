@@ -76,7 +76,7 @@ type Seen struct {
 	// TrafficRouting is the TrafficRouting that the Rollout names; nil if it does not exist, or if the Rollout names none.
 	TrafficRouting *TrafficRouting
 
-	// Autoscalers are the autoscalers of the workload. They are looked at in blue-green style, and where a canary takes the place of pods.
+	// Autoscalers are the autoscalers of the workload. They are read in blue-green style, and in canary style with constant capacity.
 	Autoscalers []Autoscaler
 
 	// Problems hold what could not be read or is not there. The first one is shown; a release waits for it to go.
@@ -149,7 +149,8 @@ type Workload struct {
 	// Surged: the release has set the replicas of a CloneSet to the owner's number and a surge for its pods. None of its pods counts as available then,
 	// so the CloneSet controller deletes no ready pod.
 	Surged bool
-	// Budget is how far its controller goes while it is parked and not paused. Of a widened workload the surge is the room.
+	// Budget is how far its controller may go while it is taken over and not paused. For a surged workload, the surge of the budget is the number of
+	// surge replicas.
 	Budget Budget
 	// ReplicaSetsFrozen: its controller leaves ReplicaSets as they are, for us to scale.
 	ReplicaSetsFrozen bool
@@ -193,8 +194,8 @@ type Revision struct {
 	// again gets the newest number.
 	CreationOrder int32
 	Deleting      bool
-	// UnavailableRequested: its pods are told never to count as available. Unavailable: and none does, so that the workload's controller waits for us to
-	// go on.
+	// UnavailableRequested: the spec of its pods keeps them from counting as available. Unavailable: no pod counts, so the workload's controller waits
+	// for the executor.
 	UnavailableRequested, Unavailable bool
 }
 
@@ -239,7 +240,7 @@ type Backend struct {
 	CanaryService *Service
 	// CanaryEndpoints is the number of ready endpoints behind the canary Service.
 	CanaryEndpoints int32
-	// Stable are the pods that the stable Service selects. It is looked at while a release is under way or due; nil: it was not.
+	// Stable are the pods that the stable Service selects. They are read while a release is under way or due; nil if they were not read.
 	Stable *Selected
 }
 

@@ -29,10 +29,8 @@ type Capabilities struct {
 	WeightMin float64 `json:"weightMin,omitempty"`
 	WeightMax float64 `json:"weightMax,omitempty"`
 	WeightSum float64 `json:"weightSum,omitempty"`
-	// Sticky says how a step with a share affects users with a sticky session, whom
-	// the gateway keeps on one pod. kept: the gateway keeps them on one version.
-	// broken: it sends them to both. refused: the script refuses the step. Absent:
-	// unknown.
+	// Sticky says how a step with a share affects users with a sticky session, which keeps a user on one pod. kept: the gateway keeps them on one
+	// version. broken: it sends them to both. refused: the script refuses the step. Absent: unknown.
 	Sticky string `json:"sticky,omitempty"`
 	// SeveralReleases: several releases may share an object; true if absent.
 	SeveralReleases *bool `json:"severalReleases,omitempty"`

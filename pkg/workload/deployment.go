@@ -47,7 +47,7 @@ func ObserveDeployment(d *appsv1.Deployment, sets []*appsv1.ReplicaSet, rolloutN
 	return w
 }
 
-// observeMarks tells of a workload what no kind of it says otherwise.
+// observeMarks reads the marks of a workload; they are the same for all kinds.
 func observeMarks(o metav1.Object, rolloutName, workloadType string) rollout.Workload {
 	claim := o.GetAnnotations()[api.AnnotationRollout]
 	mark, held := o.GetAnnotations()[api.AnnotationInProgressing]

@@ -62,7 +62,7 @@ func (o Object) observeHold(w *rollout.Workload) {
 	o.observeSurge(w)
 }
 
-// observedRevisions are the revisions that exist, and in front of them what only pods tell of.
+// observedRevisions are the existing revisions, after the revisions that only pods show.
 func (o Object) observedRevisions() []rollout.Revision {
 	kind, ordered := o.kind(), o.hasOrdinals()
 	first, _, _ := unstructured.NestedInt64(o.Live.Object, "spec", "ordinals", "start")

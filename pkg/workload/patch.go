@@ -84,7 +84,7 @@ func DisownDeployment(d *appsv1.Deployment) Patch {
 	return newPatch(d, typeLabels(nil), annotations, spec)
 }
 
-// markRemovals takes off the marks that stay at rest.
+// markRemovals removes the marks that an idle workload keeps.
 func markRemovals(o metav1.Object) map[string]any {
 	annotations := map[string]any{api.AnnotationRollout: nil}
 	if _, marked := o.GetAnnotations()[api.AnnotationStableRolloutID]; marked {

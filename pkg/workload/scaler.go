@@ -21,13 +21,13 @@ const (
 	// annotationKEDAPaused stops a ScaledObject. annotationOriginalKEDA keeps the owner's value, "" for none.
 	annotationKEDAPaused   = "autoscaling.keda.sh/paused"
 	annotationOriginalKEDA = api.AnnotationOriginalPrefix + "keda-paused"
-	// pausedByRelease is how a release writes true. KEDA reads it as strconv.ParseBool does (NeedToBePausedByAnnotation in its scaledobject_types.go);
-	// owners write it otherwise, so that a pause of their own is told from ours.
+	// pausedByRelease is a release's spelling of true. KEDA reads it as strconv.ParseBool does (NeedToBePausedByAnnotation in its
+	// scaledobject_types.go). Owners use other spellings, so a pause of an owner can be told from a release's.
 	pausedByRelease = "TRUE"
 )
 
-// ObserveAutoscaler tells of an autoscaler whether a release has taken it off the workload; ok is false for one that scales something else, or
-// is written by another autoscaler.
+// ObserveAutoscaler reports whether a release has disabled an autoscaler of the workload; ok is false for an autoscaler of another object, or one
+// that another autoscaler writes.
 func ObserveAutoscaler(u *unstructured.Unstructured, of rollout.Ref) (s rollout.Autoscaler, ok bool) {
 	target := targetOf(u)
 	group, _, _ := strings.Cut(of.APIVersion, "/")

@@ -12,7 +12,7 @@ import (
 // surged CloneSet counts as available, so its controller deletes no ready pod, not even when a user scales it by the subresource, which no policy
 // can guard.
 
-// originalReplicas is the annotation that a widened workload is known by. Its replicas come back as [Object.desiredReplicas] says.
+// originalReplicas is the annotation of a surged workload. [Object.desiredReplicas] restores its replicas.
 const originalReplicas = api.AnnotationOriginalPrefix + kinds.FieldReplicas
 
 // isSurged reports whether its replicas are ours.
@@ -21,7 +21,7 @@ func (o Object) isSurged() bool {
 	return remembered && o.kind().Surges() && o.isTakenOver()
 }
 
-// desiredReplicas is how many pods its owner wants. Other replicas than those that we gave a widened one are its owner's.
+// desiredReplicas is the number of pods that its owner wants. On a surged workload, any number other than the assigned one is its owner's.
 func (o Object) desiredReplicas() int32 {
 	annotations := o.Live.GetAnnotations()
 	told := o.targetReplicas()
@@ -32,7 +32,7 @@ func (o Object) desiredReplicas() int32 {
 	return told
 }
 
-// observeSurge tells how far it is widened.
+// observeSurge reads the number of its surge replicas.
 func (o Object) observeSurge(w *rollout.Workload) {
 	if w.Surged = o.isSurged(); !w.Surged {
 		return
@@ -71,7 +71,7 @@ func (o Object) RemoveSurge() Patch {
 	return o.surgePatch(map[string]any{}, 0, partition)
 }
 
-// EndSurge ends what widened it, and leaves it held.
+// EndSurge removes the surge replicas, and leaves the workload held.
 func (o Object) EndSurge() Patch {
 	annotations := map[string]any{api.AnnotationSurgeReplicas: nil}
 	edits := []edit{{o.kind().HoldingField().Path, o.kind().HoldingField().Held}}

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// maxReadySeconds is for how long a new pod of a parked Deployment must have been ready to count as available: never. The
-	// API wants the deadline to be longer. Both are OpenKruise's.
+	// maxReadySeconds is the time for which a new pod of a taken-over Deployment must be ready to count as available: it never does. The API needs a
+	// longer deadline. Both values are OpenKruise's.
 	maxReadySeconds    = math.MaxInt32 - 1
 	maxProgressSeconds = math.MaxInt32
 
@@ -39,7 +39,7 @@ func TakeOverDeployment(d *appsv1.Deployment, rolloutName string, b rollout.Budg
 	return takeOverPatch(d, rolloutName, true, rollingUpdateStrategy(b))
 }
 
-// ResumeRollingUpdate lets a Deployment replace pods, as far as the budget goes. One that is not parked yet is parked by the same patch.
+// ResumeRollingUpdate lets a Deployment replace pods within the budget. The same patch takes over a Deployment that is not taken over yet.
 func ResumeRollingUpdate(d *appsv1.Deployment, rolloutName string, b rollout.Budget) Patch {
 	if !isTakenOver(d) {
 		return takeOverPatch(d, rolloutName, false, rollingUpdateStrategy(b))
@@ -65,12 +65,12 @@ func takeOverPatch(d *appsv1.Deployment, rolloutName string, paused bool, strate
 	})
 }
 
-// PauseDeployment pauses a parked Deployment that has got where it should.
+// PauseDeployment pauses a taken-over Deployment that has reached its budget.
 func PauseDeployment(d *appsv1.Deployment, b rollout.Budget) Patch {
 	return newPatch(d, nil, nil, map[string]any{"paused": true, "strategy": rollingUpdateStrategy(b)})
 }
 
-// FreezeDeployment has the controller of a parked Deployment leave ReplicaSets as they are: paused with the strategy Recreate it only brings a
+// FreezeDeployment keeps the controller of a taken-over Deployment from scaling ReplicaSets: paused with the strategy Recreate, it only brings a
 // single one to the number of replicas.
 func FreezeDeployment(d *appsv1.Deployment) Patch {
 	return newPatch(d, nil, nil, map[string]any{"paused": true, "strategy": recreateStrategy()})
@@ -101,7 +101,7 @@ func isTakenOver(d *appsv1.Deployment) bool {
 	return hasOriginals(d) && d.Spec.MinReadySeconds == maxReadySeconds && progressDeadline(d) == maxProgressSeconds
 }
 
-// observeTakeover tells how a Deployment is parked, and what its owner wants of a rolling update.
+// observeTakeover reads whether a Deployment is taken over, and the rolling update that its owner wants.
 func observeTakeover(d *appsv1.Deployment, w *rollout.Workload) {
 	w.TakenOver = isTakenOver(d)
 	w.Recreate = ownType(d) == appsv1.RecreateDeploymentStrategyType
