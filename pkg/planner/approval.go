@@ -49,8 +49,10 @@ const (
 	maxAhead = 5 * time.Minute
 )
 
-// EvaluateApproval decides about a proposal. It is a pure function, and an accepted proposal that is judged again is accepted again without
-// anything to write. It counts for the pause that was under way both when it arrived and when it is judged.
+// EvaluateApproval decides about a proposal that came as an event. It is a pure function, and an accepted proposal that is judged again is accepted
+// again without anything to write. It counts for the pause that was under way both when it arrived and when it is judged.
+//
+// Approvals that users write into the status do not come here: see readCommands and followCommand. A check for all approvals must stand there too.
 func EvaluateApproval(seen rollout.Seen, p ApprovalRequest, now time.Time) ApprovalResult {
 	j := &approvalEvaluation{planner: newPlanner(seen, now), request: p}
 	out := j.evaluateChecks()

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Problems that the planner finds, as sentences that end with the next thing to do. Some begin with OpenKruise's words, because programs search for
-// them.
+// Some problems that the planner finds, as sentences that end with the next thing to do. Some begin with OpenKruise's words, because programs match
+// them. The list of all reasons is in package rollout.
 
 func (p *planner) missingWorkload() rollout.Problem {
 	for _, problem := range p.seen.Problems {
