@@ -2,7 +2,7 @@ package rollout
 
 import "sluice.dev/sluice/pkg/api"
 
-// Reasons of the condition Stalled.
+// Reasons of the condition Stalled. The planner and package kube write most messages; search for the name of a reason to find its cause in the code.
 const (
 	// ReasonInvalidSpec: a field of the Rollout, or of an object that it names, has a value that a release cannot use.
 	ReasonInvalidSpec api.Reason = "InvalidSpec"

@@ -13,7 +13,8 @@ import (
 
 // Capabilities say what a kind of gateway object can express, and so which steps its
 // script supports. They are in capabilities.yaml, next to the script. A step must
-// not use a capability that no field names.
+// not use a capability that no field names. What a step asks for is in [Input]; to
+// add a field of both, follow Mirror through pkg.
 type Capabilities struct {
 	// Referenced: objects of the kind only define targets of other routes, in every
 	// step. All other fields are about kinds that route.
