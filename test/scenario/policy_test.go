@@ -30,7 +30,7 @@ func TestWithoutAdmissionPoliciesChangesAreSeizedLateAndItIsSaid(t *testing.T) {
 	slow := strings.Replace(patchVersion, `"template":{`, `"template":{"metadata":{"annotations":{"sluice.dev/ready-after":"3s"}},`, 1)
 	w.Do(t, "-n", ns, "patch", "deployment", "workload-demo", "-p", slow)
 	r = w.Await(t, ns, "rollouts-demo", world.PausedAt(1))
-	if why := began(r); !strings.Contains(why, "it is seized") {
+	if why := began(r); !strings.Contains(why, "the executor pauses it late") {
 		t.Errorf("the release began because %q", why)
 	}
 	for step := range int32(3) {
