@@ -182,7 +182,7 @@ func TestAStepThatAnIngressCannotExpressChangesNothing(t *testing.T) {
 		"header and weight":     {"higress", "", ingressRules, `[{replicas: 50%, traffic: 20%, matches: [{headers: [{name: user, value: beta}]}]}]`, "it cannot have matches and a share of the traffic in one step"},
 		"a default backend":     {"nginx", "", `[{host: empty.example.com}]`, byWeight, "no path of it leads to Service web"},
 		"a class of no script":  {"bfe", "", ingressRules, byWeight, "No script for the Ingress class bfe"},
-		"nothing comes before":  {"aliyun-alb", `alb.ingress.kubernetes.io/order: "1", `, ingressRules, byWeight, "Ingress web has the order 1, before which there is none for its canary"},
+		"nothing comes before":  {"aliyun-alb", `alb.ingress.kubernetes.io/order: "1", `, ingressRules, byWeight, "Ingress web has the order 1, and its canary needs a lower one"},
 		"an order of no number": {"aliyun-alb", `alb.ingress.kubernetes.io/order: first, `, ingressRules, byWeight, `the annotation alb.ingress.kubernetes.io/order of Ingress web is "first"`},
 	} {
 		t.Run(name, func(t *testing.T) {
