@@ -53,7 +53,7 @@ func forgetful() []mutant {
 func hasty() []mutant {
 	return []mutant{
 		{"acknowledged before the run", []edit{{
-			"pkg/queue/run.go", "\t\tc.Metrics.waits.Observe(start.Sub(d.at).Seconds())\n", "\t\tc.settle(d, jetstream.Msg.Ack)\n\t\td = nil\n",
+			"pkg/queue/run.go", "\t\tc.Metrics.waits.Observe(start.Sub(d.at).Seconds())\n", "\t\tc.settleDelivery(d, jetstream.Msg.Ack)\n\t\td = nil\n",
 		}}, unit("queue", "TestARunTakesTheLease")},
 		{"raised before the intent is committed", []edit{{
 			"pkg/planner/plan.go", "a.RaisesExposure() && !p.intentCommitted(a)", "a.RaisesExposure() && !p.intentCommitted(a) && false",
