@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"sluice.dev/sluice/pkg/api"
@@ -70,9 +69,5 @@ func (o *observation) findScript(ref rollout.Ref) (script.Source, error) {
 	if ref.Class != "" {
 		return o.client.opts.Scripts.FindIngress(ref.Class, o.scripts)
 	}
-	group, _, ok := strings.Cut(ref.APIVersion, "/")
-	if !ok {
-		group = ""
-	}
-	return o.client.opts.Scripts.FindScript(group, ref.Kind, o.scripts)
+	return o.client.opts.Scripts.FindScript(ref.Group(), ref.Kind, o.scripts)
 }

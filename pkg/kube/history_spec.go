@@ -82,7 +82,7 @@ func (i HistoryObjects) buildSpec() (spec api.RolloutHistorySpec, leftOut string
 	spec.TrafficRouting.CustomNetworkRefs = make([]api.KindRecord, 0, len(i.gateways))
 	for _, g := range i.gateways {
 		record := api.ObjectRecord{Name: g.ref.Name, Data: g.originalSpec()}
-		switch group, _, _ := strings.Cut(g.ref.APIVersion, "/"); {
+		switch group := g.ref.Group(); {
 		case group == "networking.k8s.io" && g.ref.Kind == "Ingress":
 			spec.TrafficRouting.Ingress = &record
 			all = append(all, recordedSpec{g.ref, &record.Data})

@@ -204,14 +204,9 @@ func (o *observation) readsPods() bool {
 	return o.source != fromMemory && o.snapshot.releaseState().InStep()
 }
 
-func groupOf(ref rollout.Ref) string {
-	group, _, _ := strings.Cut(ref.APIVersion, "/")
-	return group
-}
-
 // sameObject reports whether two references name one object, regardless of the version.
 func sameObject(a, b rollout.Ref) bool {
-	return groupOf(a) == groupOf(b) && a.Kind == b.Kind && a.Name == b.Name
+	return a.Group() == b.Group() && a.Kind == b.Kind && a.Name == b.Name
 }
 
 // startRead starts one read in parallel with the others. A missing permission becomes a problem; every other failure is

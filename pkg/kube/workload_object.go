@@ -227,7 +227,7 @@ func (o *observation) storeDependents() {
 
 func workloadUnserved(ref rollout.Ref) rollout.Problem {
 	install := "install what defines that kind (kubectl get crd shows those that are there)"
-	if groupOf(ref) == rollout.GroupKruise {
+	if ref.Group() == rollout.GroupKruise {
 		install = "install OpenKruise (https://openkruise.io/docs/installation)"
 	}
 	return rollout.Problem{Reason: rollout.ReasonWorkloadMissing, Message: fmt.Sprintf(

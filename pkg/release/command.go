@@ -114,10 +114,9 @@ func checkForcible(r *api.Rollout, program string) error {
 
 // whyNothingToDo returns the message of the Rollout about its abort.
 func whyNothingToDo(r *api.Rollout) string {
-	for _, c := range r.Status.Conditions {
-		if c.Type == api.ConditionProgressing && c.Reason == api.ReasonAborted && c.Status != corev1.ConditionUnknown && c.Message != "" {
-			return c.Message
-		}
+	c := FindCondition(r, api.ConditionProgressing)
+	if c != nil && c.Reason == api.ReasonAborted && c.Status != corev1.ConditionUnknown && c.Message != "" {
+		return c.Message
 	}
 	return r.Status.Message
 }

@@ -29,13 +29,14 @@ func (r Ref) String() string { return r.Kind + " " + r.Name }
 // KubectlName is what kubectl takes for the object, such as deployment/demo.
 func (r Ref) KubectlName() string {
 	kind := strings.ToLower(r.Kind)
-	if group := r.apiGroup(); group == GroupKruise {
+	if group := r.Group(); group == GroupKruise {
 		kind += "." + group // kubectl would take the other StatefulSet
 	}
 	return kind + "/" + r.Name
 }
 
-func (r Ref) apiGroup() string {
+// Group returns the API group of the object, "" for the core group.
+func (r Ref) Group() string {
 	group, _, versioned := strings.Cut(r.APIVersion, "/")
 	if !versioned {
 		return ""
@@ -49,9 +50,9 @@ const (
 	GroupKruise = "apps.kruise.io"
 )
 
-func (r Ref) IsDeployment() bool { return r.apiGroup() == groupApps && r.Kind == "Deployment" }
+func (r Ref) IsDeployment() bool { return r.Group() == groupApps && r.Kind == "Deployment" }
 
-func (r Ref) IsCloneSet() bool { return r.apiGroup() == GroupKruise && r.Kind == "CloneSet" }
+func (r Ref) IsCloneSet() bool { return r.Group() == GroupKruise && r.Kind == "CloneSet" }
 
 // Seen is what a shell saw of the world for one Rollout, as values: everything that the planner may know.
 type Seen struct {

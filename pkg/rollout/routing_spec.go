@@ -53,7 +53,7 @@ func (r Routing) takesBeside(next *Routing) error {
 	for _, mine := range r.Objects {
 		for i, theirs := range next.Objects {
 			switch {
-			case mine.apiGroup() != theirs.apiGroup() || mine.Kind != theirs.Kind || mine.Name != theirs.Name:
+			case mine.Group() != theirs.Group() || mine.Kind != theirs.Kind || mine.Name != theirs.Name:
 			case r.Service == next.Service:
 				return fmt.Errorf("%s is named by another entry for the same Service as well: name it once", mine)
 			case mine.Class != "" || theirs.Class != "":

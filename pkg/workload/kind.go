@@ -1,8 +1,6 @@
 package workload
 
 import (
-	"strings"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -22,8 +20,7 @@ type Kind struct {
 
 // KindOf is false for Deployments, and for a kind that is known only by a label of the object; see [KindOfObject].
 func KindOf(ref rollout.Ref) (Kind, bool) {
-	group, _, _ := strings.Cut(ref.APIVersion, "/")
-	row, is := kinds.Find(schema.GroupKind{Group: group, Kind: ref.Kind})
+	row, is := kinds.Find(schema.GroupKind{Group: ref.Group(), Kind: ref.Kind})
 	if !is {
 		return Kind{}, false
 	}

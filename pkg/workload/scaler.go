@@ -30,9 +30,8 @@ const (
 // that another autoscaler writes.
 func ObserveAutoscaler(u *unstructured.Unstructured, of rollout.Ref) (s rollout.Autoscaler, ok bool) {
 	target := targetOf(u)
-	group, _, _ := strings.Cut(of.APIVersion, "/")
 	s.Object = rollout.Ref{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Name: u.GetName()}
-	if target.kind != of.Kind || target.group != group || u.GetDeletionTimestamp() != nil {
+	if target.kind != of.Kind || target.group != of.Group() || u.GetDeletionTimestamp() != nil {
 		return s, false
 	}
 	switch u.GetKind() {
@@ -69,8 +68,7 @@ func targetOf(u *unstructured.Unstructured) scaleTarget {
 	if u.GetKind() == kindScaledObject {
 		version, kind = cmp.Or(version, "apps/v1"), cmp.Or(kind, "Deployment")
 	}
-	group, _, _ := strings.Cut(version, "/")
-	return scaleTarget{group, kind, ref["name"]}
+	return scaleTarget{rollout.Ref{APIVersion: version}.Group(), kind, ref["name"]}
 }
 
 // DisableAutoscaler detaches an active autoscaler from its workload. The present values are the owner's newest wish, also if a release had disabled

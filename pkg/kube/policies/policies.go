@@ -33,8 +33,7 @@ func FamilyOf(ref rollout.Ref) string {
 	if ref.IsDeployment() {
 		return api.WorkloadTypeDeployment
 	}
-	group, _, _ := strings.Cut(ref.APIVersion, "/")
-	return kinds.FindOrShape(schema.GroupKind{Group: group, Kind: ref.Kind}).Family
+	return kinds.FindOrShape(schema.GroupKind{Group: ref.Group(), Kind: ref.Kind}).Family
 }
 
 // Checker knows whether the admission policies that hold a kind of workload are installed and bound.
