@@ -87,13 +87,16 @@ func (b *bench) of(t testing.TB, resource schema.GroupVersionResource) *bench {
 	return with.as(t, b.user)
 }
 
-// kindInForce waits until the policies decide the first case, in which a release begins.
+// kindInForce waits until a hold and a guard of the kind take effect. A manifest without fields of Sluice begins a
+// release of the workload of the first case: the guard restores the label, the hold adds its annotation.
 func (b *bench) kindInForce(t *testing.T, kind hold.Kind) {
 	t.Helper()
 	c := kind.Cases[0]
 	probe := "probe-" + strings.ReplaceAll(strings.ToLower(kind.Name), " ", "-")
 	old, update := c.Old.DeepCopy(), c.New.DeepCopy()
 	rename(probe, old, update)
+	update.SetLabels(nil)
+	update.SetAnnotations(nil)
 	if _, err := b.deployments.Create(t.Context(), old, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +104,7 @@ func (b *bench) kindInForce(t *testing.T, kind hold.Kind) {
 		stored := b.get(t, probe)
 		update.SetResourceVersion(stored.GetResourceVersion())
 		got, err := b.deployments.Update(t.Context(), update, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
-		return err == nil && got.GetAnnotations()[api.AnnotationInProgressing] != ""
+		return err == nil && got.GetAnnotations()[api.AnnotationInProgressing] != "" && got.GetLabels()[api.LabelWorkloadType] != ""
 	})
 }
 

@@ -183,7 +183,7 @@ func (i *installation) run(flags ...string) {
 func (i *installation) awaitHold() {
 	i.t.Helper()
 	ns, name := i.create(i.t, world.InPlace)
-	if err := i.w.AwaitHold(world.Patient(i.t), ns, name); err != nil {
+	if err := i.w.AwaitHold(world.Patient(i.t), ns, "deployment/"+name); err != nil {
 		i.t.Fatal(err)
 	}
 }

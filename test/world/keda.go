@@ -19,9 +19,10 @@ spec:
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `
 
-// ServeScaledObjects makes the API server serve the kind of KEDA's autoscalers, without KEDA.
+// ServeScaledObjects makes the API server serve the kind of KEDA's autoscalers, without KEDA. Tests may call it at the
+// same time: a server-side apply does not fail if another one has just created the object.
 func (w *World) ServeScaledObjects(ctx context.Context) error {
-	if _, err := w.KubectlStdin(ctx, scaledObjectCRD, "apply", "-f", "-"); err != nil {
+	if _, err := w.KubectlStdin(ctx, scaledObjectCRD, "apply", "--server-side", "-f", "-"); err != nil {
 		return fmt.Errorf("install the definition of KEDA's ScaledObject: %w", err)
 	}
 	if _, err := w.Kubectl(ctx, "wait", "--for=condition=Established", "crd/scaledobjects.keda.sh", "--timeout=600s"); err != nil {

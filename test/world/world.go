@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -104,38 +105,55 @@ func logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-// install applies the kustomize base. It waits until the API server holds changes, because policies take effect a
-// moment after their creation.
+// install applies the kustomize base. It waits until the API server holds changes and refuses Rollouts, because policies
+// take effect a moment after their creation. The policy that holds StatefulSets is created last: the API server has all
+// others when it has this one.
 func (w *World) install(ctx context.Context) error {
 	if _, err := w.Kubectl(ctx, "apply", "--server-side", "-k", filepath.Join(Root(), "deploy")); err != nil {
 		return fmt.Errorf("install Sluice: %w", err)
 	}
-	const probe = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"probe","namespace":"sluice-system",
-		"labels":{"rollouts.kruise.io/workload-type":"deployment"},"annotations":{"sluice.dev/rollout":"probe"}},
+	const probe = `{"apiVersion":"apps/v1","kind":"StatefulSet","metadata":{"name":"probe","namespace":"sluice-system",
+		"labels":{"rollouts.kruise.io/workload-type":"statefulset"},"annotations":{"sluice.dev/rollout":"probe"}},
 		"spec":{"replicas":1,"selector":{"matchLabels":{"app":"probe"}},"template":{"metadata":{"labels":{"app":"probe"}},
 		"spec":{"containers":[{"name":"c","image":"c"}]}}}}`
 	if _, err := w.KubectlStdin(ctx, probe, "create", "-f", "-"); err != nil {
 		return fmt.Errorf("create probe: %w", err)
 	}
-	if err := w.AwaitHold(ctx, "sluice-system", "probe"); err != nil {
+	if err := w.AwaitHold(ctx, "sluice-system", "statefulset/probe"); err != nil {
 		return err
 	}
-	_, err := w.Kubectl(ctx, "-n", "sluice-system", "delete", "deployment", "probe")
-	return err
+	if _, err := w.Kubectl(ctx, "-n", "sluice-system", "delete", "statefulset", "probe"); err != nil {
+		return fmt.Errorf("delete probe: %w", err)
+	}
+	const refused = `{"apiVersion":"rollouts.kruise.io/v1beta1","kind":"Rollout","metadata":{"name":"probe","namespace":"sluice-system"},
+		"spec":{"workloadRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"probe"},"strategy":{"canary":{"steps":[]}}}}`
+	return awaitPolicy(ctx, "Rollouts without steps are refused", func() (bool, string, error) {
+		out, err := w.KubectlStdin(ctx, refused, "create", "--dry-run=server", "-f", "-")
+		return err != nil && strings.Contains(err.Error(), "at least one step"), out, err
+	})
 }
 
-// AwaitHold waits until the API server holds changes of an adopted Deployment; then it holds changes of all others. The
-// API server learns of policies and webhooks some time after their creation.
-func (w *World) AwaitHold(ctx context.Context, namespace, deployment string) error {
-	for {
-		out, err := w.Kubectl(ctx, "-n", namespace, "patch", "deployment", deployment, "--dry-run=server", "-o", "jsonpath={.spec.paused}",
+// AwaitHold waits until the API server holds changes of an adopted workload, such as deployment/demo. The API server
+// learns of policies and webhooks some time after their creation.
+func (w *World) AwaitHold(ctx context.Context, namespace, workload string) error {
+	return awaitPolicy(ctx, "changes are held", func() (bool, string, error) {
+		out, err := w.Kubectl(ctx, "-n", namespace, "patch", workload, "--dry-run=server",
+			"-o", `jsonpath={.metadata.annotations.rollouts\.kruise\.io/in-progressing}`,
 			"-p", `{"spec":{"template":{"metadata":{"annotations":{"probe":"x"}}}}}`)
-		if err == nil && out == "true" {
+		return err == nil && out != "", out, err
+	})
+}
+
+// awaitPolicy polls until the API server decides by a policy. No event reports it.
+func awaitPolicy(ctx context.Context, what string, decides func() (done bool, out string, err error)) error {
+	for {
+		done, out, err := decides()
+		if done {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("wait until changes are held: %w: %s %v", ctx.Err(), out, err)
+			return fmt.Errorf("wait until %s: %w: %s %v", what, ctx.Err(), out, err)
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
