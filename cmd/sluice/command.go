@@ -58,7 +58,7 @@ func (c *cli) retryCommand() *cobra.Command {
 	var o commandOptions
 	retry := &cobra.Command{
 		Use: "retry ROLLOUT", Short: "Start a release that was aborted again, from its first step",
-		Long: "Start a release that was aborted, by its metrics or by somebody, again from its first step.\n" +
+		Long: "Start a release that was aborted, by its metrics or by a user, again from its first step.\n" +
 			"It is recorded who did it.\n\n" + commandCodes,
 		Example: fmt.Sprintf("  %[1]s retry checkout -n shop\n  %[1]s retry rollout/checkout --wait", c.command),
 		Args:    cobra.RangeArgs(1, 2), ValidArgsFunction: c.completeRollouts,

@@ -25,7 +25,7 @@ const (
 
 const exitCodes = `Exit codes:
   0  the decision was accepted (with --wait=false: it is stored)
-  1  it could not be sent, or is no decision at all
+  1  the decision was not sent: the flags are wrong, or nothing answered
   3  it was refused; the message says why and what to do
   4  it was sent, and no answer came in time; sending it again with the same --source and --id is safe`
 

@@ -20,7 +20,7 @@ const statusCodes = `Exit codes:
   0  the release is complete, or there was none; with --until-paused also: it waits for approval
   1  that cannot be told: no such Rollout, no answer, or the Rollout is disabled
   2  the release was aborted, rolled back or given up
-  3  it stands still until somebody acts; with --until-paused or --watch=false only
+  3  it stands still until a user acts; with --until-paused or --watch=false only
   4  it has not ended within --timeout`
 
 type statusOptions struct {
@@ -43,7 +43,7 @@ func (c *cli) statusCommand() *cobra.Command {
 		},
 	}
 	status.Flags().BoolVarP(&o.watch, "watch", "w", true, "wait; with --watch=false say how it is now")
-	status.Flags().BoolVar(&o.untilPaused, "until-paused", false, "wait no longer than until somebody has to act: to approve a step, or to mend what holds the release")
+	status.Flags().BoolVar(&o.untilPaused, "until-paused", false, "wait no longer than until a user has to act: to approve a step, or to mend what holds the release")
 	status.Flags().DurationVar(&o.timeout, "timeout", 0, "how long to wait; 0 has no limit")
 	return status
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -104,11 +103,7 @@ func TestEverySectionOfThePagesHasAPromise(t *testing.T) {
 // unpromised returns the links of the list of sections without a promise.
 func unpromised(t *testing.T) (links []string) {
 	t.Helper()
-	text, err := os.ReadFile(promisesFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, part, _ := strings.Cut(string(text), "\n### Sections without a promise\n")
+	_, part, _ := strings.Cut(readPage(t, promisesFile), "\n### Sections without a promise\n")
 	part, _, _ = strings.Cut(part, "\n## ")
 	for line := range strings.Lines(part) {
 		if link := linked.FindStringSubmatch(line); link != nil && strings.HasPrefix(line, "- ") {
@@ -132,15 +127,12 @@ func sections(t *testing.T) (links []string) {
 		if slices.Contains(aside, page) {
 			continue
 		}
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := readPage(t, page)
 		link, err := filepath.Rel("docs", page)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, anchor := range anchors(string(text)) {
+		for _, anchor := range anchors(text) {
 			links = append(links, link+"#"+anchor)
 		}
 	}

@@ -11,7 +11,7 @@ const (
 	ConditionTerminating ConditionType = "Terminating"
 	// ConditionStalled is True while something that a person must change stops the release.
 	ConditionStalled ConditionType = "Stalled"
-	// ConditionRouteConflict is True while somebody else keeps writing an object that the release needs.
+	// ConditionRouteConflict is True while another client keeps writing an object that the release needs.
 	ConditionRouteConflict ConditionType = "RouteConflict"
 	// ConditionReplicasAboveStep is True while the workload runs more pods of the new version than the step asks for: the workload was
 	// scaled or lost pods, or the release has jumped back. The executor does not replace these pods.

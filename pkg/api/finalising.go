@@ -15,7 +15,7 @@ const (
 	FinaliseRollbackInBatch FinaliseReason = "RollbackInBatch"
 	// FinaliseRetry: an aborted release begins again.
 	FinaliseRetry FinaliseReason = "Retry"
-	// FinaliseAborted: metrics failed or somebody aborted it; the change stays held.
+	// FinaliseAborted: metrics failed or a user aborted it; the change stays held.
 	FinaliseAborted  FinaliseReason = "Aborted"
 	FinaliseDisabled FinaliseReason = "RolloutDisabled"
 	FinaliseDeleting FinaliseReason = "RolloutDeleting"

@@ -87,7 +87,7 @@ type SluiceStatus struct {
 	// The purpose of the grace period under way.
 	// +optional
 	GraceFor string `json:"graceFor,omitempty"`
-	// Gateway objects that somebody else writes as well.
+	// Gateway objects that another client writes as well.
 	// +optional
 	// +listType=atomic
 	Contests []Contest `json:"contests,omitempty"`

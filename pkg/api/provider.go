@@ -14,7 +14,7 @@ type Prometheus struct {
 	// PromQL whose value is judged. A comparison has queries of its own.
 	// +optional
 	Query PromQL `json:"query,omitempty"`
-	// Headers of each request, such as X-Scope-OrgID. Values that are not for everybody belong
+	// Headers of each request, such as X-Scope-OrgID. Values that are not for every reader belong
 	// into the Secret.
 	// +optional
 	// +listType=map

@@ -1,6 +1,6 @@
 package api
 
-// Refusal says in one word why a decision that somebody sent was not accepted.
+// Refusal says in one word why a decision that a user sent was not accepted.
 type Refusal string
 
 // Values of Refusal.
@@ -17,7 +17,7 @@ const (
 	RefusalWrongStep Refusal = "WrongStep"
 	// RefusalWrongRelease: the release under way is not the one named.
 	RefusalWrongRelease Refusal = "WrongRelease"
-	// RefusalAlreadyDecided: somebody else decided about this pause before.
+	// RefusalAlreadyDecided: another client decided about this pause before.
 	RefusalAlreadyDecided Refusal = "AlreadyDecided"
 	// RefusalExpired: the decision was made before the step paused.
 	RefusalExpired Refusal = "Expired"

@@ -198,7 +198,7 @@ const (
 	OutcomeCompleted HistoryOutcome = "Completed"
 	// OutcomeCanceled: it was rolled back, or its workload was deleted.
 	OutcomeCanceled HistoryOutcome = "Canceled"
-	// OutcomeAborted: metrics failed or somebody aborted it; the change was kept held.
+	// OutcomeAborted: metrics failed or a user aborted it; the change was kept held.
 	OutcomeAborted HistoryOutcome = "Aborted"
 	// OutcomeSuperseded: a newer version took its place.
 	OutcomeSuperseded HistoryOutcome = "Superseded"

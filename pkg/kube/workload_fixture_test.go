@@ -80,61 +80,69 @@ func (w *world) images() map[string]int {
 	return found
 }
 
-func TestAnotherKindFromIdleToIdle(t *testing.T) {
-	t.Parallel()
+// eachOther plays a test for each kind of workload other than Deployment, in its own world, from an adopted workload at rest.
+func eachOther(t *testing.T, play func(t *testing.T, w *world, o other)) {
+	t.Helper()
 	for name, o := range others() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.rests(o)
-			before := w.get("virtualservice/web", "{.spec}")
-			w.kubectl("", "patch", o.resource+"/web", "--type=merge", "-p", o.image("2"))
-			s := w.drive("web", rollout.StatePaused)
-			if diff := cmp.Diff(map[string]int{"web:1": 1, "web:2": 1}, w.images()); diff != "" {
-				t.Errorf("the pods of step 1 differ (-want +got):\n%s", diff)
-			}
-			weights := w.get("virtualservice/web", "{range .spec.http[*].route[*]}{.destination.host}={.weight} {end}")
-			if diff := cmp.Diff("web=80 web-canary=20", weights); diff != "" {
-				t.Errorf("the route of step 1 differs (-want +got):\n%s", diff)
-			}
-			w.selects("service/web", "web:1")
-			w.selects("service/web-canary", "web:2")
-			labels := w.kubectl("", "get", "pods", "-l", "rollouts.kruise.io/rollout-batch-id=1", "-o", "jsonpath={.items[*].spec.containers[0].image}")
-			if diff := cmp.Diff("web:2", labels); diff != "" {
-				t.Errorf("the labelled pods differ (-want +got):\n%s", diff)
-			}
-			if s.Seen.Backends[0].CanaryEndpoints != 1 {
-				t.Errorf("%d endpoints are counted", s.Seen.Backends[0].CanaryEndpoints)
-			}
-			w.record(s, 1)
-			recorded := w.get("rollouthistory/web-1", "{.spec.workload.data.updateStrategy} {.spec.workload.data.template.spec.containers[0].image}")
-			if strings.Contains(recorded, "OnDelete") || strings.Contains(recorded, "32767") || !strings.HasSuffix(recorded, "web:2") {
-				t.Errorf("what is on record of the workload is %s", recorded)
-			}
-
-			w.kubectl("", "patch", "rollout", "web", "--subresource=status", "--type=merge", "-p", `{"status":{"canaryStatus":{"currentStepState":"StepReady"}}}`)
-			w.drive("web", rollout.StateFinalising)
-			w.drive("web", rollout.StateIdle)
-			if diff := cmp.Diff(map[string]int{"web:2": 2}, w.images()); diff != "" {
-				t.Errorf("the pods at the end differ (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(before, w.get("virtualservice/web", "{.spec}")); diff != "" {
-				t.Errorf("the VirtualService differs after the release (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(o.left, w.get(o.resource+"/web", "{.spec.updateStrategy}")); diff != "" {
-				t.Errorf("the update strategy differs (-want +got):\n%s", diff)
-			}
-			if marks := w.get(o.resource+"/web", "{.metadata.annotations}"); strings.Contains(marks, "in-progressing") || strings.Contains(marks, "original") {
-				t.Errorf("marks of the hold are left: %s", marks)
-			}
-			if selector := w.get("service/web", "{.spec.selector}"); selector != `{"app":"web"}` {
-				t.Errorf("the stable Service selects %s", selector)
-			}
-			if left := w.kubectl("", "get", "services", "-o", "name"); left != "service/web" {
-				t.Errorf("what is left is %s", left)
-			}
+			play(t, w, o)
 		})
 	}
+}
+
+func TestAnotherKindFromIdleToIdle(t *testing.T) {
+	t.Parallel()
+	eachOther(t, func(t *testing.T, w *world, o other) {
+		before := w.get("virtualservice/web", "{.spec}")
+		w.kubectl("", "patch", o.resource+"/web", "--type=merge", "-p", o.image("2"))
+		s := w.drive("web", rollout.StatePaused)
+		if diff := cmp.Diff(map[string]int{"web:1": 1, "web:2": 1}, w.images()); diff != "" {
+			t.Errorf("the pods of step 1 differ (-want +got):\n%s", diff)
+		}
+		weights := w.get("virtualservice/web", "{range .spec.http[*].route[*]}{.destination.host}={.weight} {end}")
+		if diff := cmp.Diff("web=80 web-canary=20", weights); diff != "" {
+			t.Errorf("the route of step 1 differs (-want +got):\n%s", diff)
+		}
+		w.selects("service/web", "web:1")
+		w.selects("service/web-canary", "web:2")
+		labels := w.kubectl("", "get", "pods", "-l", "rollouts.kruise.io/rollout-batch-id=1", "-o", "jsonpath={.items[*].spec.containers[0].image}")
+		if diff := cmp.Diff("web:2", labels); diff != "" {
+			t.Errorf("the labelled pods differ (-want +got):\n%s", diff)
+		}
+		if s.Seen.Backends[0].CanaryEndpoints != 1 {
+			t.Errorf("%d endpoints are counted", s.Seen.Backends[0].CanaryEndpoints)
+		}
+		w.record(s, 1)
+		recorded := w.get("rollouthistory/web-1", "{.spec.workload.data.updateStrategy} {.spec.workload.data.template.spec.containers[0].image}")
+		if strings.Contains(recorded, "OnDelete") || strings.Contains(recorded, "32767") || !strings.HasSuffix(recorded, "web:2") {
+			t.Errorf("what is on record of the workload is %s", recorded)
+		}
+
+		w.kubectl("", "patch", "rollout", "web", "--subresource=status", "--type=merge", "-p", `{"status":{"canaryStatus":{"currentStepState":"StepReady"}}}`)
+		w.drive("web", rollout.StateFinalising)
+		w.drive("web", rollout.StateIdle)
+		if diff := cmp.Diff(map[string]int{"web:2": 2}, w.images()); diff != "" {
+			t.Errorf("the pods at the end differ (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff(before, w.get("virtualservice/web", "{.spec}")); diff != "" {
+			t.Errorf("the VirtualService differs after the release (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff(o.left, w.get(o.resource+"/web", "{.spec.updateStrategy}")); diff != "" {
+			t.Errorf("the update strategy differs (-want +got):\n%s", diff)
+		}
+		if marks := w.get(o.resource+"/web", "{.metadata.annotations}"); strings.Contains(marks, "in-progressing") || strings.Contains(marks, "original") {
+			t.Errorf("marks of the hold are left: %s", marks)
+		}
+		if selector := w.get("service/web", "{.spec.selector}"); selector != `{"app":"web"}` {
+			t.Errorf("the stable Service selects %s", selector)
+		}
+		if left := w.kubectl("", "get", "services", "-o", "name"); left != "service/web" {
+			t.Errorf("what is left is %s", left)
+		}
+	})
 }
 
 // selects checks which pods a Service selects.
@@ -149,61 +157,51 @@ func (w *world) selects(service, image string) {
 
 func TestAnotherKindIsTakenBack(t *testing.T) {
 	t.Parallel()
-	for name, o := range others() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			w.rests(o)
-			w.kubectl("", "patch", o.resource+"/web", "--type=merge", "-p", o.image("2"))
-			w.drive("web", rollout.StatePaused)
-			w.kubectl("", "patch", o.resource+"/web", "--type=merge", "-p", `{"spec":{"template":{"spec":{"containers":[{"name":"web","image":"web:1"}]}}}}`)
-			w.drive("web", rollout.StateFinalising)
-			w.drive("web", rollout.StateIdle)
-			if diff := cmp.Diff(map[string]int{"web:1": 2}, w.images()); diff != "" {
-				t.Errorf("the pods differ (-want +got):\n%s", diff)
-			}
-		})
-	}
+	eachOther(t, func(t *testing.T, w *world, o other) {
+		w.kubectl("", "patch", o.resource+"/web", "--type=merge", "-p", o.image("2"))
+		w.drive("web", rollout.StatePaused)
+		w.kubectl("", "patch", o.resource+"/web", "--type=merge", "-p", `{"spec":{"template":{"spec":{"containers":[{"name":"web","image":"web:1"}]}}}}`)
+		w.drive("web", rollout.StateFinalising)
+		w.drive("web", rollout.StateIdle)
+		if diff := cmp.Diff(map[string]int{"web:1": 2}, w.images()); diff != "" {
+			t.Errorf("the pods differ (-want +got):\n%s", diff)
+		}
+	})
 }
 
 func TestAnotherKindAtRestCostsNoRequest(t *testing.T) {
 	t.Parallel()
-	for name, o := range others() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			w.rests(o)
-			k := w.watching()
-			w.sees(k, "the workload", func(seen rollout.Seen) bool {
-				return seen.Workload != nil && seen.Workload.Adopted && seen.Workload.Observed && len(seen.Workload.Revisions) == 1
-			})
-			live, err := k.ObserveLive(t.Context(), w.key("web"))
+	eachOther(t, func(t *testing.T, w *world, o other) {
+		k := w.watching()
+		w.sees(k, "the workload", func(seen rollout.Seen) bool {
+			return seen.Workload != nil && seen.Workload.Adopted && seen.Workload.Observed && len(seen.Workload.Revisions) == 1
+		})
+		live, err := k.ObserveLive(t.Context(), w.key("web"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, before := k.ReadCounts()
+		for range 3 {
+			s, err := k.Observe(t.Context(), w.key("web"))
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, before := k.ReadCounts()
-			for range 3 {
-				s, err := k.Observe(t.Context(), w.key("web"))
-				if err != nil {
-					t.Fatal(err)
-				}
-				if diff := cmp.Diff(live.Seen.Workload, s.Seen.Workload); diff != "" {
-					t.Errorf("the workload is remembered as another (-want +got):\n%s", diff)
-				}
+			if diff := cmp.Diff(live.Seen.Workload, s.Seen.Workload); diff != "" {
+				t.Errorf("the workload is remembered as another (-want +got):\n%s", diff)
 			}
-			if _, after := k.ReadCounts(); after != before {
-				t.Errorf("%d reads went to the API server", after-before)
-			}
-			w.kubectl("", "patch", o.resource+"/web", "--type=merge", "-p", o.image("2"))
-			w.eventually("the new revision is seen", func() bool {
-				s, err := k.Observe(t.Context(), w.key("web"))
-				return err == nil && s.Seen.Workload.Held && s.Seen.Workload.Observed && len(s.Seen.Workload.Revisions) == 2
-			})
-			if s, ok := k.ObserveCached(w.key("web")); ok {
-				t.Errorf("pods are seen that nobody watches: %+v", s.Seen.Workload.Revisions)
-			}
+		}
+		if _, after := k.ReadCounts(); after != before {
+			t.Errorf("%d reads went to the API server", after-before)
+		}
+		w.kubectl("", "patch", o.resource+"/web", "--type=merge", "-p", o.image("2"))
+		w.eventually("the new revision is seen", func() bool {
+			s, err := k.Observe(t.Context(), w.key("web"))
+			return err == nil && s.Seen.Workload.Held && s.Seen.Workload.Observed && len(s.Seen.Workload.Revisions) == 2
 		})
-	}
+		if s, ok := k.ObserveCached(w.key("web")); ok {
+			t.Errorf("pods are seen that nobody watches: %+v", s.Seen.Workload.Revisions)
+		}
+	})
 }
 
 func TestWhatIsDoneAboutARestedWorkloadBeginsWithALook(t *testing.T) {
@@ -279,22 +277,17 @@ func (w *world) liveLook() *kube.Snapshot {
 
 func TestAnotherKindIsLetGo(t *testing.T) {
 	t.Parallel()
-	for name, o := range others() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			w.rests(o)
-			w.removedByForce()
-			n, err := w.orphansLetGo()
-			if n != 1 || err != nil {
-				t.Errorf("%d workloads were let go of, error %v", n, err)
-			}
-			marks := w.get(o.resource+"/web", "{.metadata.labels}{.metadata.annotations}")
-			if strings.Contains(marks, "sluice.dev") || strings.Contains(marks, "rollouts.kruise.io") {
-				t.Errorf("the workload is left with %s", marks)
-			}
-		})
-	}
+	eachOther(t, func(t *testing.T, w *world, o other) {
+		w.removedByForce()
+		n, err := w.orphansLetGo()
+		if n != 1 || err != nil {
+			t.Errorf("%d workloads were let go of, error %v", n, err)
+		}
+		marks := w.get(o.resource+"/web", "{.metadata.labels}{.metadata.annotations}")
+		if strings.Contains(marks, "sluice.dev") || strings.Contains(marks, "rollouts.kruise.io") {
+			t.Errorf("the workload is left with %s", marks)
+		}
+	})
 }
 
 func TestAKindThatCannotBeReleasedIsAProblemThatSaysWhatToDo(t *testing.T) {

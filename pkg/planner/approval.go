@@ -10,7 +10,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// ApprovalRequest is what somebody outside wants decided about a release. Zero values of Step, RolloutID, Image and Revision are not given.
+// ApprovalRequest is what a client wants decided about a release. Zero values of Step, RolloutID, Image and Revision are not given.
 type ApprovalRequest struct {
 	Decision api.Decision
 	Step     int32

@@ -238,7 +238,7 @@ func (p *planner) workloadSettled() bool {
 		return false
 	case w.OwnerOnDelete && w.Observed && left:
 		p.holdFor(rollout.Problem{Reason: rollout.ReasonInvalidSpec, Message: fmt.Sprintf(
-			"%[1]s has the update type OnDelete, so a pod gets the version when somebody deletes it: %[2]d of %[3]d pods have it; delete the others, "+
+			"%[1]s has the update type OnDelete, so a pod gets the version when a user deletes it: %[2]d of %[3]d pods have it; delete the others, "+
 				"or set its spec.updateStrategy.type to RollingUpdate: kubectl edit %[4]s -n %[5]s",
 			p.seen.Spec.Workload, w.Updated, w.DesiredReplicas, p.seen.Spec.Workload.KubectlName(), p.seen.Namespace)})
 		return false

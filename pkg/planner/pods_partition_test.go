@@ -214,7 +214,7 @@ func TestPlanWaitsForWhoeverDeletesPods(t *testing.T) {
 	}).Cleared().Finalising(api.FinaliseSuccess)
 	runPlanCases(t, map[string]planCase{
 		"an owner who asked for that during the release is told": {g, outcome{State: rollout.StateFinalising, Step: 3, Stalled: rollout.ReasonInvalidSpec,
-			Message: "StatefulSet demo has the update type OnDelete, so a pod gets the version when somebody deletes it: 8 of 10 pods have it; delete the others, " +
+			Message: "StatefulSet demo has the update type OnDelete, so a pod gets the version when a user deletes it: 8 of 10 pods have it; delete the others, " +
 				"or set its spec.updateStrategy.type to RollingUpdate: kubectl edit statefulset/demo -n shop"}},
 	})
 }

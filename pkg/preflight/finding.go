@@ -31,7 +31,7 @@ type Finding struct {
 // Errors are the findings that stop an executor.
 func Errors(findings []Finding) []Finding { return findingsAt(LevelError, findings) }
 
-// Warnings are the findings that somebody should look at.
+// Warnings are the findings that a user should look at.
 func Warnings(findings []Finding) []Finding { return findingsAt(LevelWarning, findings) }
 
 func findingsAt(level Level, findings []Finding) []Finding {

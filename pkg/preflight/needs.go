@@ -23,7 +23,7 @@ type templated struct {
 }
 
 // CheckStableNeeds looks for ConfigMaps, Secrets and ServiceAccounts whose name ends with a digest, that pods of adopted workloads need, and that a tool
-// manages. When somebody deploys the next version, the tool deletes them, while pods of the version before still serve. CheckStableNeeds lists workloads
+// manages. When a user deploys the next version, the tool deletes them, while pods of the version before still serve. CheckStableNeeds lists workloads
 // and reads the metadata of Secrets, for which an executor has no right.
 func (c *Cluster) CheckStableNeeds(ctx context.Context) []Finding {
 	const check, what = "stable-needs", "Objects that pods of the stable version need during a release"
@@ -61,7 +61,7 @@ func (c *Cluster) CheckStableNeeds(ctx context.Context) []Finding {
 	}}
 }
 
-// prunableNeeds returns the needs of a workload that a tool deletes when somebody deploys the next version, and that tool.
+// prunableNeeds returns the needs of a workload that a tool deletes when a user deploys the next version, and that tool.
 func (c *Cluster) prunableNeeds(ctx context.Context, w templated) (map[workload.RequiredObject]workload.Pruner, error) {
 	found := map[workload.RequiredObject]workload.Pruner{}
 	for _, need := range workload.RequiredObjects(w.Spec.Template) {

@@ -153,7 +153,7 @@ func setsPhase(f metav1.ManagedFieldsEntry) bool {
 	return f.Subresource == "status" && f.FieldsV1 != nil && json.Unmarshal(f.FieldsV1.GetRawBytes(), &fields) == nil && fields.Status.Phase != nil
 }
 
-// isLive reports whether somebody holds the lease and has renewed it within its own time.
+// isLive reports whether a process holds the lease and has renewed it within its own time.
 func isLive(l *coordinationv1.Lease, now time.Time) bool {
 	s := l.Spec
 	if s.HolderIdentity == nil || *s.HolderIdentity == "" || s.RenewTime == nil {

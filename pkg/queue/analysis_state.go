@@ -23,7 +23,7 @@ const (
 var (
 	// ErrSumsConflict says that the stored sums are not the sums that the caller has read. The caller reads and
 	// measures again.
-	ErrSumsConflict = errors.New("somebody else has written the sums meanwhile")
+	ErrSumsConflict = errors.New("another process has written the sums meanwhile")
 	// ErrSumsTooLarge says that sums cannot be stored. A retry does not help.
 	ErrSumsTooLarge = errors.New("NATS takes 1 MiB at most: have fewer metrics in one analysis")
 

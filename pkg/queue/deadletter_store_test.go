@@ -39,11 +39,17 @@ func (w *world) consumerMade(q *queue.Queue) jetstream.Consumer {
 	w.Helper()
 	stop := w.consume(q, "c", 1, func(context.Context, queue.Key) queue.Result { return queue.Result{} })
 	w.hint(q, named("harmless"))
+	return w.stoppedConsumer(stop, "executor-c")
+}
+
+// stoppedConsumer stops the worker of a consumer when no hint is left, and returns the consumer.
+func (w *world) stoppedConsumer(stop func() error, name string) jetstream.Consumer {
+	w.Helper()
 	w.settled()
 	if err := stop(); err != nil {
 		w.Fatal(err)
 	}
-	c, err := w.admin.Consumer(w.Context(), queue.StreamWork, "executor-c")
+	c, err := w.admin.Consumer(w.Context(), queue.StreamWork, name)
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -145,15 +145,7 @@ func (w *world) analyzerMade(q *queue.Queue) jetstream.Consumer {
 	stop := w.analyze(q, func(_ context.Context, k queue.Key) queue.Result { ran <- k; return queue.Result{} })
 	w.hint(q, measuring("harmless"))
 	receive(w, "run", ran)
-	w.settled()
-	if err := stop(); err != nil {
-		w.Fatal(err)
-	}
-	c, err := w.admin.Consumer(w.Context(), queue.StreamWork, "analyzer-c")
-	if err != nil {
-		w.Fatal(err)
-	}
-	return c
+	return w.stoppedConsumer(stop, "analyzer-c")
 }
 
 // Every process died before it could write the letter. The advisory of NATS counts as one, and is not about the

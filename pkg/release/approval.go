@@ -36,7 +36,7 @@ func PauseToApprove(r *api.Rollout, step int32, command string) (rollout.Pause, 
 		return rollout.Pause{}, fmt.Errorf("step %d of Rollout %s has been approved already; follow it with: %s get rollout %s -n %s -w",
 			current.CurrentStepIndex, name, command, r.Name, r.Namespace)
 	case current.CurrentStepState == api.StepMetricsAnalysis:
-		return rollout.Pause{}, fmt.Errorf("step %d of Rollout %s is being measured and cannot be approved yet: %s. See how with: %s analysis get %s -n %s; or go on whatever the metrics say: %[4]s approve %[5]s -n %[6]s --force",
+		return rollout.Pause{}, fmt.Errorf("step %d of Rollout %s is being measured and cannot be approved yet: %s. See how with: %s analysis get %s -n %s; or go on without the result: %[4]s approve %[5]s -n %[6]s --force",
 			current.CurrentStepIndex, name, status.Message, command, r.Name, r.Namespace)
 	case !rollout.State(current.CurrentStepState).TakesApproval():
 		return rollout.Pause{}, fmt.Errorf("step %d of Rollout %s cannot be approved before it is paused, it is in state %s: %s. Wait for it with: %s get rollout %s -n %s -w",
@@ -91,7 +91,7 @@ func ApprovalProgress(r *api.Rollout, since rollout.Pause, command string) (text
 	}
 	text = DescribeCurrentStep(r, current)
 	if now.PauseSeq > since.PauseSeq && rollout.State(current.CurrentStepState).TakesApproval() && AsksForDecision(r) {
-		return text, true, fmt.Errorf("Rollout %s/%s waits for somebody to decide at step %d of %d: %s", r.Namespace, r.Name, current.CurrentStepIndex, len(Steps(r)), status.Message)
+		return text, true, fmt.Errorf("Rollout %s/%s waits for a user to decide at step %d of %d: %s", r.Namespace, r.Name, current.CurrentStepIndex, len(Steps(r)), status.Message)
 	}
 	if now.PauseSeq > since.PauseSeq && waitsForApproval(r, current) {
 		return DescribeApproval(r, current, command), true, nil

@@ -181,7 +181,7 @@ func CommandResult(r *api.Rollout, c api.Command, program string) (text string, 
 	case given != nil:
 		return "", true, fmt.Errorf("%w: %s has told Rollout %s something else meanwhile (%s)", ErrCommandRefused, given.Actor, name, given.Action)
 	case status.Sluice == nil:
-		return "", true, fmt.Errorf("%w: somebody has deleted and created Rollout %s meanwhile", ErrCommandRefused, name)
+		return "", true, fmt.Errorf("%w: a user has deleted and created Rollout %s meanwhile", ErrCommandRefused, name)
 	}
 	text, followed := commandOutcome(r, c)
 	if !followed {

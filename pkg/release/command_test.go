@@ -147,7 +147,7 @@ func TestWhatComesOfACommand(t *testing.T) {
 		"the release was ending":   {inState("Finalising"), abort, "", true, "has moved on meanwhile and is in state Finalising now: waits"},
 		"another release began":    {inState("Aborted", func(r *api.Rollout) { r.Status.Sluice.Epoch = 4 }), abort, "", true, "has moved on meanwhile"},
 		"somebody else was faster": {inState("StepPaused", given(api.Command{Action: api.CommandApprove, Epoch: 3, PauseSeq: 5, Actor: "alex"})), abort, "", true, "alex has told Rollout shop/checkout something else meanwhile (Approve)"},
-		"the Rollout is a new one": {inState("", func(r *api.Rollout) { r.Status = api.RolloutStatus{} }), abort, "", true, "somebody has deleted and created Rollout"},
+		"the Rollout is a new one": {inState("", func(r *api.Rollout) { r.Status = api.RolloutStatus{} }), abort, "", true, "a user has deleted and created Rollout"},
 		"it is cleared away first": {inState("Finalising", func(r *api.Rollout) { r.Status.Sluice.FinaliseReason = api.FinaliseRetry }), retry, "the release of Rollout shop/checkout begins again", true, ""},
 		"it has begun anew":        {inState("StepUpgrade", func(r *api.Rollout) { r.Status.Sluice.Epoch = 4 }), retry, "the release of Rollout shop/checkout begins again", true, ""},
 		"it is still aborted":      {inState("Aborted"), retry, "", true, "is in state Aborted now"},

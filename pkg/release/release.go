@@ -59,7 +59,7 @@ func HeldFor(r *api.Rollout, reason api.Reason) bool {
 	return held != nil && held.Status == corev1.ConditionTrue && held.Reason == reason
 }
 
-// heldCondition is what stops the release until somebody mends it, nil for nothing. Missing policies are shown and stop nothing.
+// heldCondition is what stops the release until a user mends it, nil for nothing. Missing policies are shown and stop nothing.
 func heldCondition(r *api.Rollout) *api.Condition {
 	c := FindCondition(r, api.ConditionStalled)
 	if c == nil || c.Status != corev1.ConditionTrue || c.Reason == rollout.ReasonAdmissionPolicyMissing {

@@ -101,7 +101,7 @@ type Workload struct {
 	// written SpecReplicas, which may be less, in a release of constant capacity.
 	DesiredReplicas, SpecReplicas int32
 	ScaledDown                    bool
-	// AutoscalerActive: an autoscaler that somebody has enabled again wrote SpecReplicas.
+	// AutoscalerActive: an autoscaler that a user has enabled again wrote SpecReplicas.
 	AutoscalerActive bool
 	Paused           bool
 	// OwnerPaused is the value of spec.paused that its owner wants back after the release.
@@ -278,11 +278,11 @@ type Route struct {
 	DeletingChild string
 	// HasChildren: objects are there that this release made for it to name. They do nothing once it no longer is Ours.
 	HasChildren bool
-	// Weight is the share of the traffic in percent that this release gives the canary by it; 0 where somebody else changed it.
+	// Weight is the share of the traffic in percent that this release gives the canary by it; 0 where another client changed it.
 	Weight Percent
 	// Content is a digest of what the object holds.
 	Content string
-	// Foreign is set when somebody else changed the object after we wrote it, as its annotations tell: a digest of what they
+	// Foreign is set when another client changed the object after we wrote it, as its annotations tell: a digest of what they
 	// wrote. ForeignBy is who wrote last, other than us.
 	Foreign, ForeignBy string
 	// Version changes with every write of the object; "" when it is not known.
@@ -358,7 +358,7 @@ func (b Backend) StableEndpoints(hash string) Endpoints {
 
 // Budget is how far a workload that replaces its own pods may go: it keeps at least its replicas less Unavailable percent of them,
 // rounded down, from before, and at most Surge pods more than its replicas. A percentage, because a number would let everything go
-// when somebody scales the workload down.
+// when a user scales the workload down.
 type Budget struct {
 	Unavailable, Surge int32
 	// SurgePercent is the surge as a percentage of the replicas, rounded up, in the place of Surge.

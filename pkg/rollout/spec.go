@@ -413,7 +413,7 @@ func (s Spec) StepPasses(n int32) bool {
 	return n > 0 && int(n) == len(s.Steps) && s.Steps[n-1].Replicas == Amount{Value: 100, Percent: true} && s.Style != StyleBlueGreen
 }
 
-// WaitsForApproval reports whether a step waits until somebody approves it, or metrics stand for that.
+// WaitsForApproval reports whether a step waits until a user approves it, or metrics stand for that.
 func (s Spec) WaitsForApproval(n int32) bool {
 	step, _ := s.Step(n)
 	return step.Manual && !s.StepPasses(n)

@@ -26,7 +26,7 @@ import "sluice.dev/sluice/pkg/api"
 //	              │            │    ^
 //	              │    deleted │    │ new version, rollback, retry
 //	              │            v    │
-//	              │     Terminated  Aborted <── metrics failed or somebody aborted, in any step
+//	              │     Terminated  Aborted <── metrics failed or a user aborted, in any step
 type State string
 
 // States of the machine. The names of step states are OpenKruise's.

@@ -16,7 +16,7 @@ type stalledGauge struct {
 
 func newStalledGauge(x *index) stalledGauge {
 	return stalledGauge{index: x, desc: prometheus.NewDesc("sluice_rollout_stalled",
-		"1 for a Rollout that waits until somebody changes something, by reason.", []string{"namespace", "rollout", "reason"}, nil)}
+		"1 for a Rollout that waits until a user changes something, by reason.", []string{"namespace", "rollout", "reason"}, nil)}
 }
 
 // Describe implements prometheus.Collector.

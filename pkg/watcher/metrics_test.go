@@ -13,7 +13,7 @@ func TestHeldRolloutsAreShownForAsLongAsTheyAreHeld(t *testing.T) {
 	name := types.NamespacedName{Namespace: "shop", Name: "checkout"}
 	x.putDependencies(name, &dependencies{plan: &plan{}, stalled: "RouteMissing"})
 	want := `
-# HELP sluice_rollout_stalled 1 for a Rollout that waits until somebody changes something, by reason.
+# HELP sluice_rollout_stalled 1 for a Rollout that waits until a user changes something, by reason.
 # TYPE sluice_rollout_stalled gauge
 sluice_rollout_stalled{namespace="shop",reason="RouteMissing",rollout="checkout"} 1
 `

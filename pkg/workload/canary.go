@@ -35,7 +35,7 @@ type CanaryOf struct {
 }
 
 // ObserveCanary returns the facts of a canary Deployment that a release of the Rollout needs; sets are as for [ObserveDeployment]. A canary that a
-// Rollout of the same name left behind, when somebody removed it by force, counts as ours.
+// Rollout of the same name left behind, when a user removed it by force, counts as ours.
 func ObserveCanary(d *appsv1.Deployment, sets []*appsv1.ReplicaSet, rolloutName, rolloutUID string) rollout.Canary {
 	maker := d.Labels[api.LabelRolloutUID]
 	c := rollout.Canary{

@@ -37,7 +37,7 @@ func ownReplicas(d *appsv1.Deployment) int32 {
 	return w.DesiredReplicas
 }
 
-// ScaledByOthers reports whether somebody has scaled a Deployment that has not all its pods for the length of a release.
+// ScaledByOthers reports whether another client has scaled a Deployment that has not all its pods for the length of a release.
 func ScaledByOthers(d *appsv1.Deployment) bool {
 	own, missing := strconv.Atoi(d.Annotations[annotationOriginalReplicas])
 	ours, unwritten := strconv.Atoi(d.Annotations[api.AnnotationAssignedReplicas])

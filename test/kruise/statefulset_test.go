@@ -102,7 +102,7 @@ func TestABrokenPodOfAnOrderedStatefulSetStaysUntilItIsDeleted(t *testing.T) {
 				want:     says(state{Pods: map[string]int{"shop:1": 2, "shop:2?": 1}, All: 3, Updated: 2, Ready: 2, Available: 2, Current: "shop:1", Update: "shop:1"}),
 			},
 			{
-				sentence: "until somebody deletes it",
+				sentence: "until a user deletes it",
 				lose:     "shop:2",
 				want:     says(state{Pods: map[string]int{"shop:1": 3}, All: 3, Updated: 3, Ready: 3, Available: 3, Current: "shop:1", Update: "shop:1"}),
 			},

@@ -89,7 +89,7 @@ func (d *drawing) drawCurrentStep() {
 	d.addLine(indent+"%s", state)
 	d.drawTrafficNow(indent)
 	if held := release.FindCondition(d.Rollout, api.ConditionStalled); held != nil && held.Status == corev1.ConditionTrue {
-		d.addLine(indent + "waits until somebody fixes the problem shown above under Stalled")
+		d.addLine(indent + "waits until a user fixes the problem shown above under Stalled")
 		return
 	}
 	if status.CurrentStepState == api.StepMetricsAnalysis && status.Analysis != nil {

@@ -156,7 +156,7 @@ var about = map[string][]string{
 		"StatefulSets and similar kinds: a partition above all ordinals holds them. The policy ignores a workload of update type",
 		"OnDelete, which does not roll out by itself. In other groups, the policy matches kinds that their owner labels as a StatefulSet.",
 	},
-	"daemonset": {"DaemonSets of Kubernetes: OnDelete holds them, because their controller then replaces only pods that somebody deletes."},
+	"daemonset": {"DaemonSets of Kubernetes: OnDelete holds them, because their controller then replaces only pods that a user deletes."},
 	"cloneset": {
 		"CloneSets of OpenKruise: a partition of all pods holds them. During a blue-green release, Sluice also sets their replicas.",
 		"The rule does no harm in a cluster without CloneSets.",

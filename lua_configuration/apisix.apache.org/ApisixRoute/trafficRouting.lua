@@ -163,7 +163,7 @@ local function free(name)
     return result
 end
 
--- alone ends the script when somebody else's rule for a path has the priority that
+-- alone ends the script when another owner's rule for a path has the priority that
 -- the canary's needs: which of the two wins would be open.
 local function alone(rule, priority)
     local paths = {}

@@ -93,7 +93,7 @@ local function narrowed(route)
         error("the route " .. route.match .. " leaves no priority above its own; lower it", 0)
     end
     local rules = { "(" .. route.match .. ")", "(" .. either() .. ")" }
-    -- Which of two routes with one priority wins is open; it must be somebody else's.
+    -- Which of two routes with one priority wins is open; it must be another owner's.
     for _, other in ipairs(routes) do
         if priority(other) == result.priority and not refs.stable(other, "services") then
             table.insert(rules, "!(" .. other.match .. ")")
