@@ -60,17 +60,15 @@ func compilePatterns() map[kinds.Form]*regexp.Regexp {
 // kindRulesOf is nil for a kind that is not held, and for Deployments, which follow rules of their own. Of groups that are not known it is
 // what its owner labels as a StatefulSet, before or after the write.
 func kindRulesOf(r Request) *kindRules {
-	kind := r.New.GroupVersionKind().GroupKind()
-	if row, is := kinds.Find(kind); is {
+	if row, is := kinds.Find(r.New.GroupVersionKind().GroupKind()); is {
 		return kindRulesOfRow(row)
 	}
-	if kinds.HasGroup(kind.Group) {
+	if !kinds.HasShape(r.New) {
 		return nil
 	}
 	shape := kinds.Shape()
-	_, templated, _ := unstructured.NestedMap(r.New.Object, "spec", "template", "spec")
 	for _, u := range []*unstructured.Unstructured{r.Old, r.New} {
-		if templated && u.GetLabels()[api.LabelWorkloadType] == shape.Type {
+		if u.GetLabels()[api.LabelWorkloadType] == shape.Type {
 			return kindRulesOfRow(shape)
 		}
 	}

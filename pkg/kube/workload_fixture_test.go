@@ -347,6 +347,9 @@ rules: [{apiGroups: [games.example.com], resources: [servers], verbs: [get, list
 	if s := w.observe("web"); s.Seen.Workload != nil {
 		t.Errorf("it is seen as %+v", s.Seen.Workload)
 	}
+	w.kubectl("", "patch", "server", "web", "--type=merge", "-p", `{"spec":{"template":null}}`)
+	tells("a kind without pods", rollout.ReasonUnsupported, "how to release Server web of games.example.com/v1. Name another workload in spec.workloadRef")
+	w.apply(server)
 	w.kubectl("", "label", "server", "web", "rollouts.kruise.io/workload-type=statefulset")
 	w.drive("web", rollout.StateIdle)
 	w.adopted()

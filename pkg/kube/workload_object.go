@@ -17,6 +17,7 @@ import (
 	"sluice.dev/sluice/pkg/kube/cache"
 	"sluice.dev/sluice/pkg/rollout"
 	"sluice.dev/sluice/pkg/workload"
+	"sluice.dev/sluice/pkg/workload/kinds"
 )
 
 // workloadObject is a workload that is not a Deployment. The client watches its kind. It does not watch the revisions
@@ -141,7 +142,7 @@ func (o *observation) storeWorkloadObject(live *unstructured.Unstructured) {
 	}
 	var known bool
 	if w.kind, known = workload.KindOfObject(live); !known {
-		unknown := workloadUnknown(ref, w.resource, o.namespace)
+		unknown := workloadUnknown(ref, live, w.resource)
 		unknown.Unknown = o.snapshot.releaseState().Releasing() // its kind was known before, and the workload is held
 		o.addProblem(unknown)
 		return
@@ -234,8 +235,11 @@ func workloadUnserved(ref rollout.Ref) rollout.Problem {
 		"Workload Not Found; this cluster does not serve %s of %s: %s, or correct spec.workloadRef", ref.Kind, ref.APIVersion, install)}
 }
 
-func workloadUnknown(ref rollout.Ref, resource schema.GroupVersionResource, namespace string) rollout.Problem {
-	return rollout.Problem{Reason: rollout.ReasonUnsupported, Message: fmt.Sprintf(
-		"Sluice does not know how to release %s of %s. If it works as a StatefulSet does, say so by a label: kubectl label %s %s -n %s %s=%s",
-		ref, ref.APIVersion, resource.GroupResource(), ref.Name, namespace, api.LabelWorkloadType, api.WorkloadTypeStatefulSet)}
+func workloadUnknown(ref rollout.Ref, live *unstructured.Unstructured, resource schema.GroupVersionResource) rollout.Problem {
+	next := "Name another workload in spec.workloadRef"
+	if kinds.HasShape(live) {
+		next = fmt.Sprintf("If it works as a StatefulSet does, say so by a label: kubectl label %s %s -n %s %s=%s",
+			resource.GroupResource(), ref.Name, live.GetNamespace(), api.LabelWorkloadType, api.WorkloadTypeStatefulSet)
+	}
+	return rollout.Problem{Reason: rollout.ReasonUnsupported, Message: fmt.Sprintf("Sluice does not know how to release %s of %s. %s", ref, ref.APIVersion, next)}
 }

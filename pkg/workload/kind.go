@@ -29,13 +29,11 @@ func KindOf(ref rollout.Ref) (Kind, bool) {
 
 // KindOfObject also knows what has the shape of a StatefulSet, and whose owner says so by the label workload-type.
 func KindOfObject(u *unstructured.Unstructured) (Kind, bool) {
-	named := u.GroupVersionKind().GroupKind()
-	if row, is := kinds.Find(named); is {
+	if row, is := kinds.Find(u.GroupVersionKind().GroupKind()); is {
 		return kindOf(row), true
 	}
 	shape := kinds.Shape()
-	_, templated, _ := unstructured.NestedMap(u.Object, "spec", "template", "spec")
-	if named.Group == "apps" || !templated || u.GetLabels()[api.LabelWorkloadType] != shape.Type {
+	if !kinds.HasShape(u) || u.GetLabels()[api.LabelWorkloadType] != shape.Type {
 		return Kind{}, false
 	}
 	kind := kindOf(shape)

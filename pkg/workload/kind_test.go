@@ -59,11 +59,12 @@ func TestTheLabelTellsOfWhatIsLikeAStatefulSet(t *testing.T) {
 		object *unstructured.Unstructured
 		want   bool
 	}{
-		"with the label":           {ring.of(is), true},
-		"with another label":       {ring.of(label("rollouts.kruise.io/workload-type", "cloneset")), false},
-		"without pods":             {ring.of(is, set("{}", "spec", "template")), false},
-		"a Deployment with it":     {shape{"apps/v1", "Deployment", ""}.of(is), false},
-		"a StatefulSet without it": {statefulSet.of(), true},
+		"with the label":       {ring.of(is), true},
+		"with another label":   {ring.of(label("rollouts.kruise.io/workload-type", "cloneset")), false},
+		"without pods":         {ring.of(is, set("{}", "spec", "template")), false},
+		"a Deployment with it": {shape{"apps/v1", "Deployment", ""}.of(is), false},
+		"another kind of OpenKruise with it, which no policy holds": {shape{"apps.kruise.io/v1alpha1", "BroadcastJob", ""}.of(is), false},
+		"a StatefulSet without it":                                  {statefulSet.of(), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

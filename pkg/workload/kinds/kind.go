@@ -3,6 +3,7 @@ package kinds
 import (
 	"slices"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"sluice.dev/sluice/pkg/api"
@@ -117,9 +118,15 @@ func Shape() Kind {
 	return all[slices.IndexFunc(all, func(k Kind) bool { return k.ByLabel })]
 }
 
-// HasGroup reports whether kinds of the API group are in the table. Then the label decides nothing in admission.
-func HasGroup(group string) bool {
-	return slices.ContainsFunc(All(), func(k Kind) bool { return k.GroupKind.Group == group })
+// HasShape reports whether the owner of an object may label it as a kind of the row [Shape]: it has a pod template, and the table has no kind
+// of its API group. In the groups of the table, the label decides nothing, because the policies there select by kind.
+func HasShape(u *unstructured.Unstructured) bool {
+	group := u.GroupVersionKind().Group
+	if slices.ContainsFunc(All(), func(k Kind) bool { return k.GroupKind.Group == group }) {
+		return false
+	}
+	_, templated, _ := unstructured.NestedMap(u.Object, "spec", "template", "spec")
+	return templated
 }
 
 // Families returns the names of all policy families, with Deployments, in alphabetical order.
