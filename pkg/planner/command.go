@@ -106,3 +106,9 @@ func withComment(what, comment string) string {
 	}
 	return what + " (" + shortComment(comment) + ")"
 }
+
+// promoteFully ends the release as a success and skips the remaining steps.
+func (p *planner) promoteFully(c api.Command) {
+	p.endRuns()
+	p.startFinalising(api.FinaliseSuccess, withComment("the steps that were left were skipped by "+c.Actor, c.Comment))
+}
