@@ -1,6 +1,7 @@
 package release
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -47,6 +48,9 @@ func describeStep(s api.Step, passes bool) string {
 	}
 	if len(matches) > 0 {
 		parts = append(parts, "requests with "+strings.Join(matches, " or "))
+	}
+	if s.Mirror != nil {
+		parts = append(parts, "mirrors "+cmp.Or(s.Mirror.Traffic, "100%")+" of the requests")
 	}
 	if s.RequestHeaderModifier != nil {
 		parts = append(parts, "headers changed")
