@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -42,6 +43,10 @@ func TestEveryKindOfTheTableHasCasesPoliciesAndAMechanism(t *testing.T) {
 
 func TestEveryFamilyOfTheTableHasItsPoliciesAndNoOtherIsThere(t *testing.T) {
 	t.Parallel()
+	text, err := os.ReadFile(policies + "../kustomization.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, prefix := range []string{"hold-", "guard-"} {
 		var want []string
 		for _, family := range kinds.Families() {
@@ -50,6 +55,9 @@ func TestEveryFamilyOfTheTableHasItsPoliciesAndNoOtherIsThere(t *testing.T) {
 				t.Errorf("%s has the policy %s", file, got)
 			}
 			want = append(want, file)
+			if entry := "\n- policies/" + prefix + family + ".yaml\n"; !strings.Contains(string(text), entry) {
+				t.Errorf("kustomization.yaml has no line%s", entry)
+			}
 		}
 		got, err := filepath.Glob(policies + prefix + "*.yaml")
 		if err != nil {

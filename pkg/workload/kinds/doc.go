@@ -3,7 +3,7 @@
 //
 // These packages read the table: workload (what a release sees and patches), hold and deploy/policies/gen (admission), watcher, kube, preflight
 // and cmd/internal/view. A new kind of workload is one row of [All]. It needs code only where its pods are replaced in a new way.
-// A few exceptions ask for a kind by name: search pkg for IsCloneSet, WorkloadTypeCloneSet and "DaemonSet".
+// A few exceptions ask for a kind by name: search pkg for IsCloneSet, WorkloadType and "DaemonSet".
 //
 // A Deployment has no row: client-go has its types, spec.paused holds it, and its two policies are written by hand. The table names its policy
 // family only, in [Families].
