@@ -159,7 +159,7 @@ func promotions() []event {
 				c.await("the end", healthyAfter(1))
 				return healthy("app:2")
 			}},
-		{name: "failing version promoted", meaning: "The user accepts the version by the promotion. So the executor releases the workload although its pods are not ready. The workload's own budget bounds the number of unavailable pods.",
+		{name: "failing version promoted", meaning: "The user accepts the version by the promotion. So the executor ends the hold of the workload although its pods are not ready. The workload's own budget bounds the number of unavailable pods.",
 			at: []moment{upgrading(1), upgrading(2)}, take: func(c *cell, m moment) end {
 				c.free("app:2")
 				c.command(api.CommandPromote)

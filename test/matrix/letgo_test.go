@@ -33,7 +33,7 @@ func disablings() []event {
 		c.settled(wanted(m))
 	}
 	return []event{
-		{name: "disabled", meaning: "The executor restores all objects and releases the workload, which rolls out its template by itself. An aborted release is rolled back.",
+		{name: "disabled", meaning: "The executor restores all objects and ends the hold of the workload, which then rolls out its template by itself. An aborted release is rolled back.",
 			at: always(), take: func(c *cell, m moment) end {
 				disable(c, m)
 				return end{phase: api.PhaseDisabled, image: wanted(m)}
@@ -73,7 +73,7 @@ func deletions() []event {
 				c.deleteRollout("app")
 				return end{image: wanted(m)}
 			}},
-		{name: "failing version and Rollout deleted", meaning: "The deletion does not wait for pods: the Rollout goes, and the workload's own budget bounds the number of unavailable pods. With `capacity: Constant`, the executor may have scaled the workload down. The deletion then waits until the workload has its pods back. In this test the owner rolls back for that.",
+		{name: "failing version and Rollout deleted", meaning: "The deletion does not wait for pods: the Rollout goes, and the workload's own budget bounds the number of unavailable pods. With `capacity: Constant`, the executor may have scaled the workload down. The deletion then waits until the workload has its pods back. In this test the owner rolls back, so the workload gets them back.",
 			at: []moment{upgrading(1), upgrading(2), finalising()}, take: func(c *cell, m moment) end {
 				c.free("app:2")
 				if c.col.constant && m.step != 1 {

@@ -39,7 +39,7 @@ func releases() []event {
 			}},
 		{name: "Rollout made late", meaning: "The user creates the Rollout while a change already rolls out. The executor then pauses the workload. New pods stay, no more of them come, and the release begins at step 1.",
 			at: []moment{idle()}, made: (*cell).owns, take: madeLate},
-		{name: "two Rollouts on one workload", meaning: "The second Rollout is stalled with the reason Conflict and touches nothing. The first one goes on.",
+		{name: "two Rollouts on one workload", meaning: "The second Rollout is stalled with the reason WorkloadConflict and touches nothing. The first one goes on.",
 			at: append(append([]moment{idle()}, inSteps()...), finalising(), stopped()), take: func(c *cell, m moment) end {
 				c.second()
 				if m.name == stopped().name {

@@ -100,7 +100,7 @@ func servings() []event {
 				c.await("Disabled", func(r *api.Rollout) bool { return r.Status.Phase == api.PhaseDisabled })
 				return end{phase: api.PhaseDisabled, image: "app:2"}
 			}},
-		{name: "newer version while pods are missing", meaning: "The executor holds the newer version until enough pods of the workload are ready. These are pods of the approved version. If none of them is ready, they are stable pods. Then the release of the newer version begins.",
+		{name: "newer version while pods are missing", meaning: "A policy holds the newer version until enough pods of the workload are ready. Usually these are pods of the approved version. If no pod of that version is ready, the executor brings back the stable version. Then the release of the newer version begins.",
 			at: at, made: later, take: func(c *cell, _ moment) end {
 				c.serves()
 				c.release("app:3")

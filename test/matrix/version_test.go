@@ -68,7 +68,7 @@ func versions() []event {
 		return healthy("app:3")
 	}
 	return []event{
-		{name: "continuous release", meaning: "A newer version replaces the one under way. Traffic returns to the stable version and the pods of the older one go. Then the newer one starts at step 1. The stable version stays the same.",
+		{name: "continuous release", meaning: "A newer version replaces the one under way. Traffic returns to the stable version, and the pods of the replaced version go. Then the newer version starts at step 1. The stable version stays the same.",
 			at: []moment{paused(1), paused(2), paused(3), stopped()}, take: next},
 		{name: "newer version before the first step", meaning: "The newer version is released. The version before it never runs.",
 			at: []moment{initializing()}, take: func(c *cell, m moment) end {

@@ -99,9 +99,9 @@ func scalings() []event {
 		}
 	}
 	return []event{
-		{name: "scaled up", meaning: "A step in percent grows with the workload, and a step in pods does not. Both versions together have the number of replicas. If the new pods come in addition to all stable pods, the stable pods alone have it. In a Deployment with pods of both versions, the Deployment controller distributes additional pods in proportion. A step in pods may then get more pods, and its traffic stays. After an abort, only the stable version grows.",
+		{name: "scaled up", meaning: "A step in percent grows with the workload, and a step in pods does not. Both versions together have as many pods as the workload has replicas. If the new pods come in addition to all stable pods, the stable version alone has that many. In a Deployment with pods of both versions, the Deployment controller distributes additional pods in proportion. A step in pods may then get more pods, and its traffic stays. After an abort, only the stable version grows.",
 			at: append(inSteps(), finalising(), stopped()), take: to(8)},
-		{name: "scaled down", meaning: "The number of stable pods falls. In canary and blue-green style, pods of the new version stay until the end. Only in a Deployment in blue-green style, the number of new pods falls in proportion. If a step in place would leave no stable pod, the release is stalled until the owner accepts the step.",
+		{name: "scaled down", meaning: "The number of stable pods falls. In canary and blue-green style, pods of the new version stay until the end. There is one exception: in a Deployment in blue-green style, the number of new pods falls in proportion. If a step in place would leave no stable pod, the release is stalled until the owner accepts the step.",
 			at: append(inSteps(), finalising(), stopped()), take: to(2)},
 		{name: "scaled by an autoscaler", meaning: "An autoscaler scales the workload up, and then down below the first number. The result is the same as after scaling by hand. The autoscaler counts only the pods of the workload, not the pods of a separate canary. In blue-green style, and with constant capacity, the executor disables the autoscaler until the end of the release.",
 			at: append(atPauses(), upgrading(2), finalising()), made: beforeItsRelease, take: autoscaled},
@@ -326,7 +326,7 @@ func identities() []event {
 				}
 				return c.appliedAgain(m, id, m.step == 3)
 			}},
-		{name: "taken back and applied again every second without an id", meaning: "As in the preceding section, but the workload has no rollout-id. At the second step it has a rollout-id in a label, which stays the same. The owner rolls back as `sluice undo` does.",
+		{name: "taken back and applied again every second without an id", meaning: "As in the preceding section, but the workload has no annotation with a rollout-id. In the row of step 2, the workload has a label with a rollout-id, which stays the same. The owner rolls back as `sluice undo` does.",
 			at: []moment{paused(2), paused(3), stopped()}, take: func(c *cell, m moment) end {
 				if m.step == 2 {
 					c.labelAs("constant")

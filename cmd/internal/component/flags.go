@@ -147,7 +147,7 @@ func (w *Work) AddFlags(f *pflag.FlagSet) {
 	f.IntVar(&w.AnalyzerWorkers, "analyzer-workers", analyzer.DefaultWorkers, "rollouts that an analyzer works on at once")
 	f.StringSliceVar(&w.MetricHosts, "metric-hosts", []string{metric.Services},
 		"hosts that metrics may be read from, separated by commas: HOST, HOST:PORT, *.SUFFIX, or services, which means the Services of the cluster")
-	f.DurationVar(&w.Resync, "resync", 10*time.Minute, "how often every Rollout is looked at although nothing happened")
+	f.DurationVar(&w.Resync, "resync", 10*time.Minute, "how often Sluice reconciles every Rollout, even without a change")
 	f.StringVar(&w.HealthAddress, "health-address", "127.0.0.1:0", "where to serve /healthz, /readyz and /metrics; port 0 takes a free one")
 	f.BoolVar(&w.Profile, "pprof", false, "serve Go profiles as well, at /debug/pprof of --health-address")
 }
