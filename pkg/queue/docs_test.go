@@ -57,7 +57,7 @@ func TestTheDocsSayWhatTheQueueDoes(t *testing.T) {
 		fmt.Sprintf("holds up to %d hints", depth),
 		fmt.Sprintf("leaves its hints to the others after %.0f s", ackWait.Seconds()),
 		fmt.Sprintf("finishes what runs (%.0f s at most)", stopGrace.Seconds()),
-		fmt.Sprintf("what waits in the others, every %.0f s", inProgressEvery.Seconds()),
+		fmt.Sprintf("Every %.0f s, an executor with free workers", inProgressEvery.Seconds()),
 		fmt.Sprintf("retried after %.1f s, then after twice as long each time, up to a minute", backoffFirst.Seconds()),
 		fmt.Sprintf("as long as the API server asks (%.0f s at most)", retryAfterMax.Seconds()),
 		fmt.Sprintf("%d runs in a row have failed", deadLetterEvery),
