@@ -34,6 +34,7 @@ var allowed = map[string][]string{
 	"pkg/trafficrouting": {"pkg/api", "pkg/rollout"},
 	"pkg/release":        {"pkg/api", "pkg/rollout"},
 	"pkg/history":        {"pkg/api", "pkg/rollout"},
+	"pkg/fleet":          {"pkg/api"},
 	"pkg/workload":       {"pkg/api", "pkg/rollout"},
 	"pkg/traffic":        {"pkg/api", "pkg/rollout", "pkg/script", "lua_configuration"},
 	// Floor 4: events, metrics and admission.
@@ -68,8 +69,11 @@ var free = []string{"cmd", "test", "dev", "deploy", "examples", "pkg/trafficrout
 
 // pure packages may import only the standard library and external.
 var (
-	pure     = []string{"pkg/rollout", "pkg/planner", "pkg/trafficrouting", "pkg/release", "pkg/history"}
-	external = []string{"k8s.io/apimachinery/pkg/apis/meta/v1", "k8s.io/apimachinery/pkg/types", "k8s.io/api/core/v1"}
+	pure     = []string{"pkg/rollout", "pkg/planner", "pkg/trafficrouting", "pkg/release", "pkg/history", "pkg/fleet"}
+	external = []string{
+		"k8s.io/apimachinery/pkg/apis/meta/v1", "k8s.io/apimachinery/pkg/types", "k8s.io/api/core/v1",
+		"k8s.io/apimachinery/pkg/labels", "k8s.io/apimachinery/pkg/util/intstr",
+	}
 )
 
 type pkg struct {

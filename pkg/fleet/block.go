@@ -1,0 +1,27 @@
+package fleet
+
+import (
+	"slices"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+// mergeBlock takes in that a version was withdrawn or unblocked. The entry with the highest epoch counts.
+func (p *planner) mergeBlock(block api.FleetBlock) {
+	i := slices.IndexFunc(p.status.Blocked, func(b api.FleetBlock) bool { return b.Version == block.Version })
+	switch {
+	case i >= 0 && p.status.Blocked[i].Epoch >= block.Epoch:
+		return
+	case i >= 0:
+		p.status.Blocked = slices.Delete(p.status.Blocked, i, i+1)
+	}
+	p.status.Blocked = append(p.status.Blocked, block)
+	if n := len(p.status.Blocked); n > api.MaxFleetBlocks {
+		p.status.Blocked = slices.Delete(p.status.Blocked, 0, n-api.MaxFleetBlocks)
+	}
+}
+
+// blocked reports whether no cluster may get a version.
+func (p *planner) blocked(key string) bool {
+	return slices.ContainsFunc(p.status.Blocked, func(b api.FleetBlock) bool { return b.Version == key && !b.Unblocked })
+}

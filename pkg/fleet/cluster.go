@@ -1,0 +1,359 @@
+package fleet
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+// Reasons of the phases of a target.
+const (
+	reasonUnreachable  = "Unreachable"
+	reasonCordoned     = "Cordoned"
+	reasonNotDelivered = "NotDelivered"
+	reasonUnenforced   = "NoEnforcement"
+	reasonNameTaken    = "NameTaken"
+	reasonGoingBack    = "GoingBack"
+	reasonNoIdentity   = "NoIdentity"
+	reasonDeadline     = "ProgressDeadlineExceeded"
+	reasonUnhealthy    = "Unhealthy"
+	reasonEligible     = "Eligible"
+)
+
+// cluster is a member in this release, as far as the hub knows it.
+type cluster struct {
+	name   string
+	member *Member // nil: the member has left
+	target *Target // nil: it has had no grant
+	report *api.FleetReport
+	wave   int32 // 0: no wave has drawn it
+	phase  api.FleetTargetPhase
+	reason string
+	// status is the next status of the target.
+	status api.FleetTargetStatus
+	// unhealthy: it has completed and is unhealthy now.
+	unhealthy bool
+}
+
+// readClusters collects the clusters of the release, and finds out how far each has come.
+func (p *planner) readClusters() {
+	for i, w := range p.status.Waves {
+		for _, name := range w.Clusters {
+			p.clusterNamed(name).wave = int32(i + 1)
+		}
+	}
+	for name := range p.seen.Targets {
+		p.clusterNamed(name)
+	}
+	for name, m := range p.seen.Members {
+		if p.spec.Clusters.Matches(m.Labels) {
+			p.clusterNamed(name)
+		}
+	}
+	p.names = slices.Sorted(maps.Keys(p.clusters))
+	p.readConnections()
+	for _, name := range p.names {
+		p.readCluster(p.clusters[name])
+	}
+}
+
+// clusterNamed returns the cluster of that name.
+func (p *planner) clusterNamed(name string) *cluster {
+	if c := p.clusters[name]; c != nil {
+		return c
+	}
+	c := &cluster{name: name}
+	if m, is := p.seen.Members[name]; is {
+		c.member = &m
+	}
+	if t, is := p.seen.Targets[name]; is {
+		c.target, c.report = &t, t.Status.Report
+		c.status = t.Status // its pointers are replaced, and nothing is written through them
+	}
+	if r, is := p.seen.Reports[name]; is && (c.report == nil || !olderReport(r, *c.report) && !sameReport(r, *c.report)) {
+		c.report = &r
+	}
+	p.clusters[name] = c
+	return c
+}
+
+// olderReport reports whether a report answers an older permit than another one.
+func olderReport(a, b api.FleetReport) bool {
+	return a.Epoch < b.Epoch || a.Epoch == b.Epoch && a.Seq < b.Seq
+}
+
+func sameReport(a, b api.FleetReport) bool {
+	return a.Epoch == b.Epoch && a.Seq == b.Seq && a.State == b.State && a.Reason == b.Reason && a.Message == b.Message && a.Template == b.Template &&
+		a.Stable == b.Stable && a.Step == b.Step && a.PlanHash == b.PlanHash && a.AwaitsPerson == b.AwaitsPerson && a.Unhealthy == b.Unhealthy &&
+		a.CanGoBack == b.CanGoBack && a.Unpermitted == b.Unpermitted && slices.Equal(a.Blocked, b.Blocked)
+}
+
+// readCluster finds the phase of a cluster, and keeps the times of its target.
+func (p *planner) readCluster(c *cluster) {
+	before, reason := c.status.Phase, c.status.Reason
+	if t := c.target; t != nil && (c.status.Epoch != t.Permit.Epoch || c.status.Seq != t.Permit.Seq) {
+		next := api.FleetTargetStatus{Epoch: t.Permit.Epoch, Seq: t.Permit.Seq, Since: c.status.Since}
+		if !forward(t.Permit.Verb) {
+			next.Failure = c.status.Failure // the hub takes a cluster back that is late
+		}
+		c.status = next
+	}
+	c.phase, c.reason = p.phaseOf(c)
+	if c.phase == api.FleetTargetFailed && c.target != nil {
+		c.status.Failure = c.reason
+	}
+	c.status.Phase, c.status.Reason, c.status.Wave = c.phase, c.reason, c.wave
+	c.status.Report = c.report
+	if c.phase != before || c.reason != reason || c.status.Since == nil {
+		at := p.microNow()
+		c.status.Since = &at
+	}
+}
+
+// reachable reports whether the hub has heard the member a short time ago. If the cluster is in a wave, the executor plans again when the member
+// has been silent for too long.
+func (p *planner) reachable(c *cluster) bool {
+	if c.member == nil || c.member.NameTaken || c.member.silent(p.now) {
+		return false
+	}
+	if c.wave > 0 || c.target != nil {
+		p.wakeAt(c.member.LastSeen.Add(UnreachableAfter))
+	}
+	return true
+}
+
+// silent reports whether the last heartbeat is too old.
+func (m Member) silent(now time.Time) bool { return !now.Before(m.LastSeen.Add(UnreachableAfter)) }
+
+// answered reports whether the member's last report is about its last permit.
+func (c *cluster) answered() bool {
+	return c.target != nil && c.report != nil && c.report.Epoch == c.target.Permit.Epoch && c.report.Seq == c.target.Permit.Seq
+}
+
+// completed reports whether the member has carried out its last permit.
+func (c *cluster) completed() bool { return c.answered() && c.report.State == api.FleetReportCompleted }
+
+// failed reports whether the release of the last permit has ended without success.
+func (c *cluster) failed() bool { return c.answered() && c.report.State == api.FleetReportFailed }
+
+// goingBack reports whether the cluster has been told to go back, and has not answered.
+func (c *cluster) goingBack() bool {
+	return c.target != nil && (c.target.Permit.Verb == api.FleetVerbAbort || c.target.Permit.Verb == api.FleetVerbWithdraw) && !c.completed()
+}
+
+// permitted reports whether the last permit of the cluster is about this release: it allows or holds it.
+func (p *planner) permitted(c *cluster) bool {
+	return p.status.Verb == api.FleetVerbRelease && c.target != nil && c.target.Permit.Epoch >= p.status.Began && forward(c.target.Permit.Verb)
+}
+
+// forward reports whether a permit with the verb may have begun a release.
+func forward(verb api.FleetVerb) bool {
+	return verb == api.FleetVerbRelease || verb == api.FleetVerbHold
+}
+
+func (p *planner) phaseOf(c *cluster) (api.FleetTargetPhase, string) {
+	switch {
+	case slices.Contains(p.status.Skipped, c.name):
+		return api.FleetTargetSkipped, ""
+	case c.member == nil:
+		return api.FleetTargetLeft, ""
+	case c.target != nil && c.target.Permit.Epoch == p.status.Epoch && !forward(c.target.Permit.Verb):
+		return p.phaseOfReturn(c)
+	case p.permitted(c):
+		return p.phaseOfPermit(c)
+	case p.status.Verb == api.FleetVerbAbort && c.target != nil && forward(c.target.Permit.Verb) && c.completed():
+		return api.FleetTargetCompleted, ""
+	}
+	return p.phaseBeforePermit(c)
+}
+
+// phaseOfReturn is the phase of a cluster that has been told to go back in this epoch.
+func (p *planner) phaseOfReturn(c *cluster) (api.FleetTargetPhase, string) {
+	switch {
+	case c.status.Failure != "" && p.status.Verb == api.FleetVerbRelease:
+		return api.FleetTargetFailed, c.status.Failure
+	case c.completed() && p.status.Verb == api.FleetVerbRelease: // it has gone back from the version before
+		return p.phaseBeforePermit(c)
+	case c.completed():
+		return api.FleetTargetWithdrawn, ""
+	case c.failed():
+		return api.FleetTargetFailed, c.report.Reason
+	case !p.reachable(c):
+		return api.FleetTargetUnknown, reasonUnreachable
+	}
+	return api.FleetTargetProgressing, reasonGoingBack
+}
+
+// phaseBeforePermit is the phase of a cluster that has no permit for this release.
+func (p *planner) phaseBeforePermit(c *cluster) (api.FleetTargetPhase, string) {
+	r := c.report
+	switch {
+	case c.member.NameTaken:
+		return api.FleetTargetDeferred, reasonNameTaken
+	case !p.reachable(c) && (p.cutOff || c.member.LastSeen.IsZero() && p.starting):
+		return api.FleetTargetPending, reasonUnreachable // it is the hub that hears nothing
+	case !p.reachable(c):
+		return api.FleetTargetDeferred, reasonUnreachable
+	case r == nil || r.State == api.FleetReportAbsent:
+		return api.FleetTargetAbsent, ""
+	case r.State == api.FleetReportUngoverned:
+		return api.FleetTargetUngoverned, ""
+	case r.Unpermitted != "" && MatchesRelease(r.Template, *p.status.Release):
+		return api.FleetTargetUnpermitted, r.Unpermitted
+	case c.goingBack() && c.status.Since != nil && c.status.Reason == reasonGoingBack && p.elapsed(c.status.Since.Time, p.spec.ProgressDeadline):
+		return api.FleetTargetFailed, reasonGoingBack
+	case c.goingBack():
+		return api.FleetTargetPending, reasonGoingBack
+	case c.member.Cordoned:
+		return api.FleetTargetDeferred, reasonCordoned
+	case c.member.Unenforced:
+		return api.FleetTargetDeferred, reasonUnenforced
+	}
+	runs := MatchesRelease(r.Stable, *p.status.Release)
+	arrived := MatchesRelease(r.Template, *p.status.Release)
+	if arrived && runs && r.Template.Revision != r.Stable.Revision {
+		return api.FleetTargetAwaitingDelivery, reasonNoIdentity // a change that the name of the version does not show
+	}
+	if !arrived && p.seen.Delivery != DeliveryPatch {
+		if c.wave > 0 && p.elapsed(p.status.Waves[c.wave-1].Began.Time, p.spec.DeliveryDeadline) {
+			return api.FleetTargetDeferred, reasonNotDelivered
+		}
+		return api.FleetTargetAwaitingDelivery, ""
+	}
+	if !r.CanGoBack && p.spec.withdraws() && !p.spec.AllowNoWayBack && !runs {
+		return api.FleetTargetNoWayBack, ""
+	}
+	return api.FleetTargetPending, reasonEligible
+}
+
+// phaseOfPermit is the phase of a cluster that has a permit for this release.
+func (p *planner) phaseOfPermit(c *cluster) (api.FleetTargetPhase, string) {
+	s := &c.status
+	switch {
+	case s.Failure != "":
+		return api.FleetTargetFailed, s.Failure
+	case c.failed():
+		return api.FleetTargetFailed, c.report.Reason
+	case c.completed():
+		return p.phaseOfSoak(c)
+	case !p.reachable(c):
+		p.stopProgress(s)
+		return api.FleetTargetUnknown, reasonUnreachable
+	case c.answered() && c.report.State == api.FleetReportHeld && !MatchesRelease(c.report.Template, *p.status.Release):
+		return api.FleetTargetDiverged, ""
+	case c.answered() && c.report.State == api.FleetReportAtHold:
+		p.stopProgress(s)
+		if c.report.Unhealthy && p.holdSoakExpired(c) {
+			return api.FleetTargetFailed, reasonUnhealthy
+		}
+		return api.FleetTargetAtHold, ""
+	}
+	if p.progressExpired(c) {
+		return api.FleetTargetFailed, reasonDeadline
+	}
+	if c.answered() && c.report.State == api.FleetReportProgressing {
+		return api.FleetTargetProgressing, ""
+	}
+	return api.FleetTargetPermitted, ""
+}
+
+// progressExpired counts the time of a release under way. The time stands still while the cluster waits for a person of its own.
+func (p *planner) progressExpired(c *cluster) bool {
+	s := &c.status
+	if c.answered() && c.report.AwaitsPerson {
+		p.stopProgress(s)
+		return false
+	}
+	if s.ProgressingSince == nil {
+		at := p.microNow()
+		s.ProgressingSince = &at
+	}
+	return p.elapsed(s.ProgressingSince.Time, p.spec.ProgressDeadline-s.Progressed.Duration)
+}
+
+func (p *planner) stopProgress(s *api.FleetTargetStatus) {
+	s.Progressed, s.ProgressingSince = stopClock(s.Progressed, s.ProgressingSince, p.now)
+}
+
+// stopClock adds the stretch of time from since until now to the sum before.
+func stopClock(sum metav1.Duration, since *metav1.MicroTime, now time.Time) (metav1.Duration, *metav1.MicroTime) {
+	if since != nil {
+		sum.Duration += max(0, now.Sub(since.Time))
+	}
+	return sum, nil
+}
+
+// phaseOfSoak is the phase of a cluster that has completed its release. Only the time in which the hub sees it healthy counts.
+func (p *planner) phaseOfSoak(c *cluster) (api.FleetTargetPhase, string) {
+	s := &c.status
+	c.unhealthy = c.report.Unhealthy
+	if s.CompletedAt == nil {
+		at := p.microNow()
+		s.CompletedAt = &at
+	}
+	if s.Phase == api.FleetTargetCompleted {
+		return api.FleetTargetCompleted, ""
+	}
+	soak := p.soakOf(c)
+	if soak == 0 && !c.unhealthy {
+		return api.FleetTargetCompleted, ""
+	}
+	reachable := p.reachable(c)
+	if !reachable || c.unhealthy {
+		s.Soaked, s.SoakingSince = stopClock(s.Soaked, s.SoakingSince, p.now)
+	} else {
+		if s.SoakingSince == nil {
+			at := p.microNow()
+			s.SoakingSince = &at
+		}
+		if p.elapsed(s.SoakingSince.Time, soak-s.Soaked.Duration) {
+			return api.FleetTargetCompleted, ""
+		}
+	}
+	switch {
+	case p.elapsed(s.CompletedAt.Time, soakLimit*max(soak, UnreachableAfter)):
+		return api.FleetTargetFailed, reasonUnhealthy
+	case !reachable:
+		return api.FleetTargetSoaking, reasonUnreachable
+	case c.unhealthy:
+		return api.FleetTargetSoaking, reasonUnhealthy
+	}
+	return api.FleetTargetSoaking, ""
+}
+
+// holdSoakExpired reports whether the wave of a cluster soaks at its hold for too long.
+func (p *planner) holdSoakExpired(c *cluster) bool {
+	if c.wave == 0 || p.status.Waves[c.wave-1].Stage != api.FleetWaveHoldSoak {
+		return false
+	}
+	return p.elapsed(p.status.Waves[c.wave-1].Since.Time, soakLimit*max(p.spec.Waves[c.wave-1].HoldSoak, UnreachableAfter))
+}
+
+// soakOf returns how long a cluster soaks after its release.
+func (p *planner) soakOf(c *cluster) time.Duration {
+	if c.wave == 0 || p.status.SkipSoak && c.wave <= p.status.Promoted {
+		return 0
+	}
+	return p.spec.Waves[c.wave-1].Soak
+}
+
+// describeClusters collects the FleetTargets whose status has changed.
+func (p *planner) describeClusters() {
+	for _, name := range p.names {
+		c := p.clusters[name]
+		if c.target == nil {
+			continue
+		}
+		next := Target{Permit: c.target.Permit, Status: c.status}
+		if written, is := p.targets[name]; is {
+			next.Permit = written.Permit
+		}
+		if next != *c.target {
+			p.targets[name] = next
+		}
+	}
+}

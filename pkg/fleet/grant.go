@@ -1,0 +1,96 @@
+package fleet
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+// finishGrant writes the permits of the last grant into the FleetTargets that do not have them yet. It reports whether the planner sees all of
+// them; only then a run may make the next grant.
+func (p *planner) finishGrant() bool {
+	g := p.seen.Status.Grant
+	if g == nil || g.Epoch != p.status.Epoch {
+		return true // a new epoch has begun: its first grants take back the clusters of the last grant
+	}
+	done := true
+	for _, name := range g.Clusters {
+		if c := p.clusters[name]; c != nil && c.member != nil && !p.hasGrant(c, g) {
+			p.targets[name] = Target{Permit: p.permitOf(c, g), Status: api.FleetTargetStatus{Wave: c.wave, Report: c.report}}
+			done = false
+		}
+	}
+	return done
+}
+
+// hasGrant reports whether the target of a cluster has the permit of a grant.
+func (p *planner) hasGrant(c *cluster, g *api.FleetGrant) bool {
+	return c.target != nil && (c.target.Permit.Epoch > p.status.Epoch || c.target.Permit.Epoch == p.status.Epoch && c.target.Permit.Seq >= g.Seq)
+}
+
+// permitOf returns what a grant allows one cluster. The permit names the pod template and the steps that the cluster has reported.
+func (p *planner) permitOf(c *cluster, g *api.FleetGrant) api.FleetPermit {
+	permit := api.FleetPermit{Epoch: g.Epoch, Seq: g.Seq, Verb: g.Verb, Version: p.key(), Clusters: int32(len(p.clusters))}
+	switch g.Verb {
+	case api.FleetVerbAbort:
+		permit.Version = "" // each version that is under way without a newer permit
+	case api.FleetVerbWithdraw:
+		permit.Version = cmp.Or(p.versionToWithdraw(c), permit.Version)
+	}
+	if !forward(g.Verb) {
+		return permit
+	}
+	end := metav1.NewMicroTime(g.Time.Add(p.spec.ProgressDeadline))
+	permit.HoldAt, permit.NotAfter = g.HoldAt, &end
+	if c.report != nil {
+		permit.Revision, permit.PlanHash = c.report.Template.Revision, c.report.PlanHash
+	}
+	return permit
+}
+
+// grant commits permits for clusters. The permits reach the FleetTargets in the next run, after the commit. It does nothing without clusters, or
+// if this run has made a grant before.
+func (p *planner) grant(verb api.FleetVerb, holdAt, wave int32, clusters []string) {
+	if p.granted || len(clusters) == 0 {
+		return
+	}
+	p.granted = true
+	p.status.Grant = &api.FleetGrant{
+		Epoch: p.status.Epoch, Seq: p.grantSeq() + 1, Verb: verb, HoldAt: holdAt, Wave: wave, Time: p.microNow(), Clusters: clusters[:min(len(clusters), MaxGrant)],
+	}
+	p.status.Retries = slices.DeleteFunc(p.status.Retries, func(name string) bool { return slices.Contains(p.status.Grant.Clusters, name) })
+}
+
+// renewPermits extends the time of permits whose clusters stand still, because they wait at a hold or for a person, when half of it has passed. A
+// cluster that is under way gets no more time: when its permit ends, it has failed.
+func (p *planner) renewPermits() {
+	for _, name := range p.names {
+		c := p.clusters[name]
+		if !p.permitted(c) || c.target.Permit.NotAfter == nil || c.status.ProgressingSince != nil || !c.underWay() && c.phase != api.FleetTargetAtHold {
+			continue
+		}
+		if left := p.spec.ProgressDeadline - c.status.Progressed.Duration; p.elapsed(c.target.Permit.NotAfter.Time, -left/2) {
+			next := Target{Permit: c.target.Permit, Status: c.status}
+			end := metav1.NewMicroTime(p.now.Add(left).Truncate(time.Microsecond))
+			next.Permit.NotAfter = &end
+			p.targets[name] = next
+		}
+	}
+}
+
+// late reports whether a cluster that has failed by the clock of the hub may still go forward under its permit.
+func (p *planner) late(c *cluster) bool {
+	if c.phase != api.FleetTargetFailed || c.target == nil || c.completed() || c.failed() || c.target.Permit.Verb != api.FleetVerbRelease {
+		return false
+	}
+	return c.target.Permit.NotAfter != nil && !p.elapsed(c.target.Permit.NotAfter.Time, clockSkew)
+}
+
+// underWay reports whether a cluster may go forward under its permit, as far as the hub knows.
+func (c *cluster) underWay() bool {
+	return c.phase == api.FleetTargetPermitted || c.phase == api.FleetTargetProgressing || c.phase == api.FleetTargetUnknown
+}

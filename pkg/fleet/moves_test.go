@@ -1,0 +1,214 @@
+package fleet
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+// move is one thing that can happen.
+type move struct {
+	name string
+	do   func(*world)
+}
+
+// helpful lists the moves that bring a release on: executors, members, messages, tools and time. Without any, only a person can go on.
+func (w *world) helpful() []move {
+	var moves []move
+	for e := range w.executors {
+		if x := w.executors[e]; len(x.writes) > 0 {
+			moves = append(moves, move{fmt.Sprintf("executor %d: %s", e, x.writes[0]), func(w *world) { w.advance(e) }})
+		}
+	}
+	for i := range w.model.members {
+		moves = append(moves, w.memberMoves(i)...)
+	}
+	if len(w.executors[0].writes) == 0 {
+		planned := w.clone()
+		planned.executors[0].stale = false
+		if planned.plan(0) {
+			moves = append(moves, move{"executor 0 plans", func(w *world) { *w = planned.clone() }})
+		}
+	}
+	if len(moves) == 0 {
+		moves = w.approve()
+	}
+	if len(moves) == 0 {
+		moves = w.timePasses()
+	}
+	if cut := w.cutMembers(); len(cut) > 0 && len(moves) == len(cut) { // all others have done what they can
+		moves = append(moves, w.timePasses()...)
+	}
+	return moves
+}
+
+func (w *world) cutMembers() []int {
+	var cut []int
+	for i, m := range w.members {
+		if m.cut && !m.gone {
+			cut = append(cut, i)
+		}
+	}
+	return cut
+}
+
+func (w *world) memberMoves(i int) []move {
+	m, name := w.members[i], memberName(i)
+	if m.gone {
+		return nil
+	}
+	var moves []move
+	if m.cut {
+		return []move{{name + " is heard again", func(w *world) { w.members[i].cut = false }}}
+	}
+	if !sameReport(w.reports[name], w.report(i)) {
+		moves = append(moves, move{"the report of " + name + " arrives", func(w *world) { w.reports[name] = w.report(i) }})
+	}
+	if permit, is := w.down[name]; is && samePermit(m.permit, permit) == 0 {
+		moves = append(moves, move{name + " receives its permit", func(w *world) { w.receive(i) }})
+	}
+	if m.state == api.FleetReportProgressing && (m.back || !m.expired(w.time())) {
+		moves = append(moves, move{name + " goes on", func(w *world) { w.goOn(i) }})
+	}
+	if m.template != w.release && w.release != 0 && (m.state != api.FleetReportProgressing || m.back) && m.state != api.FleetReportAtHold {
+		moves = append(moves, move{fmt.Sprintf("a tool delivers %s to %s", versionName(w.release), name), func(w *world) { w.deliver(i) }})
+	}
+	return moves
+}
+
+// deliver changes the template of a cluster. The hold policy holds it.
+func (w *world) deliver(i int) {
+	m := &w.members[i]
+	m.template = w.release
+	if m.state == api.FleetReportIdle {
+		m.state = api.FleetReportHeld
+	}
+}
+
+// timePasses moves the clock to the next time at which an executor plans again.
+func (w *world) timePasses() []move {
+	seen := w.see(0)
+	for name, m := range seen.Members {
+		if !w.members[memberIndex(name)].cut {
+			m.LastSeen = w.time().Add(24 * time.Hour) // heartbeats go on
+			seen.Members[name] = m
+		}
+	}
+	d := Plan(seen, w.time())
+	if d.WakeAt.IsZero() || d.WakeAt.After(w.time().Add(12*time.Hour)) {
+		return nil
+	}
+	seconds := int(d.WakeAt.Sub(start)/time.Second) + 1
+	return []move{{"time passes", func(w *world) { w.now = max(w.now, seconds) }}}
+}
+
+// others lists faults, and the acts of users.
+func (w *world) others() []move {
+	if w.budget == 0 {
+		return nil
+	}
+	var moves []move
+	spend := func(name string, do func(*world)) {
+		moves = append(moves, move{name, func(w *world) { w.budget--; do(w) }})
+	}
+	m := w.model
+	for e := range w.executors {
+		if m.crashes && len(w.executors[e].writes) > 0 {
+			spend(fmt.Sprintf("executor %d dies", e), func(w *world) { w.executors[e] = executorWorld{} })
+		}
+	}
+	if m.stale && len(w.executors[1].writes) == 0 {
+		moves = append(moves, w.secondExecutor()...)
+	}
+	for i := range m.members {
+		c := w.members[i]
+		if c.gone {
+			continue
+		}
+		if m.fails && c.state == api.FleetReportProgressing && !c.back {
+			spend(memberName(i)+" fails by metrics", func(w *world) { w.fail(i, api.FleetReasonMetrics) })
+			spend(memberName(i)+" is rolled back by a person", func(w *world) { w.fail(i, "RolledBack") })
+		}
+		if m.cuts && !c.cut {
+			spend(memberName(i)+" is cut off", func(w *world) { w.members[i].cut, w.members[i].cutSince = true, w.now })
+			spend(memberName(i)+" leaves", func(w *world) { w.members[i].gone = true })
+		}
+	}
+	if m.third && w.release == 2 {
+		spend("version 3 is released", func(w *world) { w.release = 3 })
+	}
+	for _, action := range m.user {
+		if c, ok := w.command(action); ok {
+			spend("a user types "+string(action), func(w *world) { w.giveCommand(c) })
+		}
+	}
+	return moves
+}
+
+// secondExecutor lets the second executor read the API server, and plan later by what it read.
+func (w *world) secondExecutor() []move {
+	x := w.executors[1]
+	if x.stale && x.rv != w.rv {
+		planned := w.clone()
+		if planned.plan(1) {
+			return []move{{"executor 1 plans by its late cache", func(w *world) { *w = planned.clone() }}}
+		}
+	}
+	if x.rv == w.rv && x.stale {
+		return nil
+	}
+	return []move{{"executor 1 reads", func(w *world) {
+		w.budget--
+		w.executors[1] = executorWorld{stale: true, status: w.status, rv: w.rv, cached: w.clone().targets}
+	}}}
+}
+
+func (w *world) fail(i int, reason string) {
+	c := &w.members[i]
+	c.state, c.reason = api.FleetReportFailed, reason
+}
+
+// command returns a command that a front end would offer.
+func (w *world) command(action api.FleetCommandAction) (api.FleetCommand, bool) {
+	s := w.status
+	if s.Release == nil || s.Command != nil {
+		return api.FleetCommand{}, false
+	}
+	c := api.FleetCommand{Action: action, Epoch: s.Epoch, PauseSeq: s.PauseSeq, Actor: "kim"}
+	switch action {
+	case api.FleetCommandRetry, api.FleetCommandSkip:
+		for _, name := range sortedNames(w.targets) {
+			if phase := w.targets[name].Status.Phase; phase == api.FleetTargetFailed || phase == api.FleetTargetUnknown {
+				c.Clusters = []string{name}
+				return c, true
+			}
+		}
+		return c, action == api.FleetCommandSkip && s.Reason == "NothingProven"
+	case api.FleetCommandUnblock:
+		c.Version = keyOf(2)
+		return c, slices.ContainsFunc(s.Blocked, func(b api.FleetBlock) bool { return b.Version == c.Version && !b.Unblocked })
+	case api.FleetCommandResume:
+		return c, s.Paused || s.Restored || s.Verb == api.FleetVerbAbort
+	case api.FleetCommandPause:
+		return c, !s.Paused && s.Verb == api.FleetVerbRelease
+	}
+	return c, s.Verb == api.FleetVerbRelease
+}
+
+func (w *world) giveCommand(c api.FleetCommand) {
+	s := *w.status.DeepCopy()
+	s.Command = &c
+	w.status = s
+	w.rv++
+}
+
+// approve gives the approval that a wave waits for.
+func (w *world) approve() []move {
+	if w.status.Phase != api.FleetPhaseWaiting || w.status.Reason != "Approval" || w.status.Command != nil {
+		return nil
+	}
+	c := api.FleetCommand{Action: api.FleetCommandApprove, Epoch: w.status.Epoch, PauseSeq: w.status.PauseSeq, Actor: "kim"}
+	return []move{{"a user approves", func(w *world) { w.giveCommand(c) }}}
+}

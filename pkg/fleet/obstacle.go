@@ -1,0 +1,205 @@
+package fleet
+
+import (
+	"fmt"
+	"slices"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+// obstacle is a reason against further permits.
+type obstacle struct {
+	phase           api.FleetPhase
+	reason, message string
+	// holds: clusters under way stop at their steps. Otherwise they go on under their permits.
+	holds bool
+}
+
+// withdrawOnFailure takes the version back in all clusters if a failure asks for it. It reports whether it did.
+func (p *planner) withdrawOnFailure() bool {
+	reason, message := p.withdrawalReason()
+	if reason == "" {
+		return false
+	}
+	p.beginWithdrawal(reason, message, "")
+	for _, name := range p.names {
+		p.readCluster(p.clusters[name])
+	}
+	p.planWithdrawal()
+	return true
+}
+
+func (p *planner) withdrawalReason() (reason, message string) {
+	if p.spec.OnRejection == api.FleetFailureWithdraw && p.rejection() != nil {
+		return "Rejected", "The release was rejected by " + p.rejection().Actor
+	}
+	if failed := p.failedByMetrics(); p.spec.OnMetrics == api.FleetFailureWithdraw && len(failed) > 0 {
+		return api.FleetReasonMetrics, "Metrics failed in " + listNames(failed)
+	}
+	if over := p.failedBudget(); p.spec.OnBudget == api.FleetFailureWithdraw && over != "" {
+		return "BudgetExceeded", over
+	}
+	return "", ""
+}
+
+// obstacle returns the first reason against further permits in the order of precedence, nil for none.
+func (p *planner) obstacle() *obstacle {
+	name, ns := p.seen.Name, p.seen.Namespace
+	switch {
+	case p.blocked(p.key()):
+		return &obstacle{api.FleetPhaseStalled, "Blocked", fmt.Sprintf(
+			"%s was withdrawn before; release another version, or type: sluice fleet unblock %s -n %s", p.key(), name, ns), true}
+	case p.status.Restored:
+		return &obstacle{api.FleetPhaseStalled, "HubRestored", fmt.Sprintf(
+			"Members have newer permits than this hub remembers; compare them (sluice fleet targets %s -n %s), then type: sluice fleet resume %[1]s -n %[2]s", name, ns), false}
+	case p.rejection() != nil:
+		return &obstacle{api.FleetPhasePaused, "Rejected", fmt.Sprintf(
+			"The release was rejected by %s; type one of: sluice fleet rollback, abort or approve %s -n %s", p.rejection().Actor, name, ns), true}
+	}
+	if failed := p.failedByMetrics(); len(failed) > 0 {
+		return &obstacle{api.FleetPhasePaused, api.FleetReasonMetrics, fmt.Sprintf(
+			"Metrics failed in %s; type one of: sluice fleet rollback %s -n %s, or retry or skip with the cluster", listNames(failed), name, ns), true}
+	}
+	if over := p.failedBudget(); over != "" {
+		return &obstacle{api.FleetPhasePaused, "BudgetExceeded", fmt.Sprintf(
+			"%s; type one of: sluice fleet rollback %s -n %s, or retry or skip with the cluster", over, name, ns), true}
+	}
+	if p.cutOff {
+		return &obstacle{api.FleetPhaseStalled, "HubCutOff", "More than half of the members are silent since about the same time; check the network and the NATS of the hub", false}
+	}
+	if over := p.reachBudget(); over != "" {
+		return &obstacle{api.FleetPhaseStalled, "BudgetExceeded", fmt.Sprintf(
+			"%s; bring them back, or pass over them: sluice fleet skip %s CLUSTER -n %s", over, name, ns), false}
+	}
+	switch {
+	case p.status.Paused || p.seen.Paused:
+		return &obstacle{api.FleetPhasePaused, "Paused", fmt.Sprintf("The release is paused; go on with: sluice fleet resume %s -n %s", name, ns), true}
+	case p.starting:
+		return &obstacle{api.FleetPhaseProgressing, "Starting", "This hub has just started, and waits until it has heard its members", false}
+	}
+	return nil
+}
+
+// rejection returns the last decision of this release if it is a rejection.
+func (p *planner) rejection() *api.FleetApproval {
+	if n := len(p.status.Approvals); n > 0 && p.status.Approvals[n-1].Epoch == p.status.Epoch && p.status.Approvals[n-1].Decision == api.DecisionReject {
+		return &p.status.Approvals[n-1]
+	}
+	return nil
+}
+
+func (p *planner) failedByMetrics() []string {
+	var failed []string
+	for _, name := range p.names {
+		if c := p.clusters[name]; c.phase == api.FleetTargetFailed && c.reason == api.FleetReasonMetrics && !p.retried(c) {
+			failed = append(failed, name)
+		}
+	}
+	return failed
+}
+
+// retried reports whether a person has told the cluster to try again, and it has no newer permit yet.
+func (p *planner) retried(c *cluster) bool { return slices.Contains(p.status.Retries, c.name) }
+
+// countsAsFailed reports whether a cluster uses the budget of failed ones.
+func (p *planner) countsAsFailed(c *cluster) bool {
+	if p.retried(c) {
+		return false
+	}
+	switch c.phase {
+	case api.FleetTargetFailed, api.FleetTargetWithdrawn, api.FleetTargetNoWayBack, api.FleetTargetDiverged, api.FleetTargetUnpermitted:
+		return true
+	case api.FleetTargetCompleted:
+		return c.unhealthy
+	}
+	return false
+}
+
+// countsAsUnreachable reports whether a cluster uses the budget of unreachable ones.
+func (c *cluster) countsAsUnreachable() bool {
+	return c.phase == api.FleetTargetDeferred && c.reason != reasonCordoned
+}
+
+// failedBudget describes the first budget of failed clusters that is exceeded, "" for none.
+func (p *planner) failedBudget() string {
+	all := 0
+	for i, w := range p.status.Waves {
+		n, limit := p.countClusters(w, p.countsAsFailed), p.spec.Waves[i].Failed.RoundDown(len(w.Clusters))
+		if n > limit {
+			return fmt.Sprintf("%d clusters of wave %s have failed, and %d may", n, w.Name, limit)
+		}
+		all += n
+	}
+	if p.spec.MaxFailed >= 0 && all > p.spec.MaxFailed {
+		return fmt.Sprintf("%d clusters have failed, and %d may in the whole release", all, p.spec.MaxFailed)
+	}
+	return ""
+}
+
+// reachBudget describes the first budget of lost clusters that the wave under way exceeds, "" for none.
+func (p *planner) reachBudget() string {
+	if p.status.Wave == 0 || p.wave().Stage == api.FleetWavePassed || p.wave().Stage == api.FleetWaveSkipped {
+		return ""
+	}
+	w, spec := *p.wave(), p.spec.Waves[p.status.Wave-1]
+	lost := func(c *cluster) bool { return c.phase == api.FleetTargetUnknown }
+	if n, limit := p.countClusters(w, lost), spec.Unknown.RoundDown(len(w.Clusters)); n > limit {
+		return fmt.Sprintf("%d clusters of wave %s were lost while they had a permit, and %d may be", n, w.Name, limit)
+	}
+	if n, limit := p.countClusters(w, (*cluster).countsAsUnreachable), spec.Unreachable.RoundDown(len(w.Clusters)); n > limit {
+		return fmt.Sprintf("%d clusters of wave %s are deferred, and %d may be", n, w.Name, limit)
+	}
+	return ""
+}
+
+func (p *planner) countClusters(w api.FleetWaveStatus, counts func(*cluster) bool) int {
+	n := 0
+	for _, name := range w.Clusters {
+		if counts(p.clusters[name]) {
+			n++
+		}
+	}
+	return n
+}
+
+// clustersToHold lists the clusters that may go forward under their permits.
+func (p *planner) clustersToHold() []string {
+	var list []string
+	for _, name := range p.names {
+		if c := p.clusters[name]; c.member != nil && c.underWay() && p.permitted(c) && c.target.Permit.Verb == api.FleetVerbRelease {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// readConnections finds out whether the executor has still to hear members after its start, and whether the hub has lost more than half of its
+// members within a minute. Such a loss lasts until half of them are heard again.
+func (p *planner) readConnections() {
+	known, lost, recently := 0, 0, 0
+	for _, name := range p.names {
+		m := p.clusters[name].member
+		if m == nil {
+			continue
+		}
+		if m.LastSeen.IsZero() {
+			p.starting = p.starting || !p.elapsed(p.seen.Started, startupWait)
+			continue
+		}
+		known++
+		if m.silent(p.now) {
+			lost++
+			if !m.silent(p.now.Add(-cutOffWindow)) {
+				recently++
+			}
+		}
+	}
+	switch {
+	case p.status.CutOffSince == nil && known > 1 && 2*recently > known:
+		at := p.microNow()
+		p.status.CutOffSince = &at
+	case p.status.CutOffSince != nil && 2*lost <= known:
+		p.status.CutOffSince = nil
+	}
+	p.cutOff = p.status.CutOffSince != nil
+}

@@ -1,0 +1,178 @@
+package fleet
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+// Plan decides what the hub does next for one FleetRollout. It is level-triggered: for the same observed state and time it returns the same
+// decision. After a crash between any two writes, the next call with the observed state continues.
+func Plan(seen Seen, now time.Time) Decision {
+	p := newPlanner(seen, now)
+	p.mergeReports()
+	p.followCommand()
+	p.readRelease()
+	if p.status.Release != nil {
+		p.readClusters()
+		if p.finishGrant() {
+			p.proceed()
+		}
+		p.describeClusters()
+	}
+	return Decision{Status: p.status, Targets: p.targets, WakeAt: p.wake}
+}
+
+// planner is one call of Plan: the observed state, and the decision so far.
+type planner struct {
+	seen   Seen
+	now    time.Time
+	status api.FleetRolloutStatus
+	// spec is the plan that the release began with.
+	spec     Spec
+	clusters map[string]*cluster
+	// names are the keys of clusters, sorted.
+	names   []string
+	targets map[string]Target
+	wake    time.Time
+	// cutOff: the hub has lost most of its members at once.
+	cutOff bool
+	// starting: the executor has started a short time ago, and has not heard every member.
+	starting bool
+	// granted: this call has made a grant. There is at most one for each call.
+	granted bool
+}
+
+func newPlanner(seen Seen, now time.Time) *planner {
+	return &planner{seen: seen, now: now, status: *seen.Status.DeepCopy(), clusters: map[string]*cluster{}, targets: map[string]Target{}}
+}
+
+// proceed plans a release whose last grant has reached all of its FleetTargets.
+func (p *planner) proceed() {
+	switch p.status.Verb {
+	case api.FleetVerbWithdraw:
+		p.planWithdrawal()
+	case api.FleetVerbAbort:
+		p.planAbort()
+	default:
+		p.planRelease()
+	}
+}
+
+// readRelease begins a release if spec.release names another version than the status, and reads the plan of the release.
+func (p *planner) readRelease() {
+	key := ReleaseKey(p.seen.Release)
+	known := p.status.Release != nil && ReleaseKey(*p.status.Release) == key
+	switch {
+	case key == "" && p.status.Release == nil:
+		p.setPhase(api.FleetPhaseIdle, "NoRelease", "No version is named; set spec.release, or type: sluice fleet release "+p.seen.Name+" -n "+p.seen.Namespace)
+		return
+	case key != "" && !known:
+		p.beginRelease()
+	}
+	spec, err := Parse(*p.status.Plan)
+	if err != nil { // another version of Sluice has written it
+		p.setPhase(api.FleetPhaseStalled, "InvalidPlan", fmt.Sprintf("The plan in the status is not valid: %v; begin another release", err))
+		return
+	}
+	p.spec = spec
+}
+
+// beginRelease begins a new epoch with the version of spec.release. A version that a person has not unblocked begins as well: it stalls, and its
+// old version gets no further step.
+func (p *planner) beginRelease() {
+	release := p.seen.Release.DeepCopy()
+	p.beginEpoch(api.FleetVerbRelease)
+	p.status.Began = p.status.Epoch
+	p.status.Release, p.status.Plan = release, p.seen.Spec.Written.DeepCopy()
+	p.status.Wave, p.status.Waves = 0, nil
+	p.status.Skipped, p.status.Retries, p.status.Paused, p.status.Promoted, p.status.SkipSoak = nil, nil, false, 0, false
+	p.record(string(p.status.Phase), "Begun", "NewVersion", "the release of "+ReleaseKey(*release)+" begins", "")
+}
+
+// beginEpoch gives the epoch a number that no member has seen, also if this hub was restored or made again.
+func (p *planner) beginEpoch(verb api.FleetVerb) {
+	highest := p.status.Epoch
+	for _, r := range p.seen.Reports {
+		highest = max(highest, r.Epoch)
+	}
+	for _, t := range p.seen.Targets {
+		highest = max(highest, t.Permit.Epoch)
+		if t.Status.Report != nil {
+			highest = max(highest, t.Status.Report.Epoch)
+		}
+	}
+	p.status.Epoch, p.status.Verb = max(highest+1, p.now.Unix()), verb
+}
+
+// mergeReports takes in what members know and the hub has forgotten: versions that were withdrawn, and permits that were given.
+func (p *planner) mergeReports() {
+	restored := false
+	for _, name := range slices.Sorted(maps.Keys(p.seen.Reports)) {
+		r := p.seen.Reports[name]
+		for _, block := range r.Blocked {
+			p.mergeBlock(block)
+		}
+		restored = restored || p.status.Epoch > 0 && (r.Epoch > p.status.Epoch || r.Epoch == p.status.Epoch && r.Seq > p.grantSeq())
+	}
+	if restored {
+		p.status.Restored = true
+		verb := p.status.Verb
+		p.beginEpoch(verb)
+		p.record(string(p.status.Phase), string(api.FleetPhaseStalled), "HubRestored", "members have newer permits than this hub remembers", "")
+	}
+}
+
+func (p *planner) grantSeq() int64 {
+	if p.status.Grant == nil {
+		return 0
+	}
+	return p.status.Grant.Seq
+}
+
+// key returns the name of the version of the release.
+func (p *planner) key() string { return ReleaseKey(*p.status.Release) }
+
+// wakeAt makes the executor plan again at that time, or earlier.
+func (p *planner) wakeAt(t time.Time) {
+	if p.wake.IsZero() || t.Before(p.wake) {
+		p.wake = t
+	}
+}
+
+// elapsed reports whether a duration has passed since a time, and else makes the executor plan again when it has.
+func (p *planner) elapsed(since time.Time, d time.Duration) bool {
+	if end := since.Add(d); p.now.Before(end) {
+		p.wakeAt(end)
+		return false
+	}
+	return true
+}
+
+// setPhase sets the phase of the release, and records a change of it.
+func (p *planner) setPhase(phase api.FleetPhase, reason, message string) {
+	if p.status.Phase != phase || p.status.Reason != reason {
+		p.record(string(p.status.Phase), string(phase), reason, message, "")
+	}
+	p.status.Phase, p.status.Reason, p.status.Message = phase, reason, message
+}
+
+// record adds a transition to the outbox.
+func (p *planner) record(from, to, reason, message, actor string) {
+	p.status.TransitionSeq++
+	p.status.Transitions = append(p.status.Transitions, api.FleetTransition{
+		Seq: p.status.TransitionSeq, Time: p.microNow(), From: from, To: to, Wave: p.status.Wave, Reason: reason, Message: message, Actor: actor,
+	})
+	if n := len(p.status.Transitions); n > MaxTransitions {
+		p.status.Transitions = slices.Delete(p.status.Transitions, 0, n-MaxTransitions)
+	}
+}
+
+func (p *planner) microNow() metav1.MicroTime {
+	return metav1.NewMicroTime(p.now.Truncate(time.Microsecond))
+}

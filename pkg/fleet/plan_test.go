@@ -1,0 +1,429 @@
+package fleet
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+// given is a fleet in a test of one decision. The executor commits and writes at once, and each member is heard.
+type given struct {
+	Seen
+	now time.Time
+}
+
+// aFleet returns a fleet in which n clusters hold version 2.
+func aFleet(t testing.TB, n int, waves ...api.FleetWave) *given {
+	t.Helper()
+	g := &given{now: start, Seen: Seen{
+		Namespace: "shop", Name: "checkout", UID: "u", Delivery: DeliveryExternal, Release: api.FleetRelease{Version: "v2"}, Spec: demoSpec(t, nil, waves...),
+		Members: map[string]Member{}, Targets: map[string]Target{}, Reports: map[string]api.FleetReport{}, Started: start.Add(-time.Hour),
+	}}
+	for i := range n {
+		g.Members[memberName(i)] = Member{Labels: labels.Set{"n": fmt.Sprint(i)}}
+		g.report(memberName(i), api.FleetReport{State: api.FleetReportHeld, CanGoBack: true})
+	}
+	return g
+}
+
+// report sets the report of a cluster. It holds or runs version 2, and version 1 is stable, if the report says nothing else.
+func (g *given) report(name string, r api.FleetReport) *given {
+	if r.Template.Version == "" {
+		r.Template = api.FleetVersion{Version: "v2", Revision: "h2"}
+	}
+	if r.Stable.Version == "" {
+		r.Stable = api.FleetVersion{Version: "v1", Revision: "h1"}
+	}
+	r.CanGoBack = true
+	g.Reports[name] = r
+	return g
+}
+
+// answer sets the answer of a cluster to its permit.
+func (g *given) answer(state api.FleetReportState, reason string, names ...string) *given {
+	for _, name := range names {
+		permit := g.Targets[name].Permit
+		r := api.FleetReport{Epoch: permit.Epoch, Seq: permit.Seq, State: state, Reason: reason}
+		if state == api.FleetReportCompleted && permit.Verb == api.FleetVerbRelease {
+			r.Stable = api.FleetVersion{Version: "v2", Revision: "h2"}
+		}
+		g.report(name, r)
+	}
+	return g
+}
+
+// silence cuts clusters off from now on.
+func (g *given) silence(names ...string) *given {
+	for _, name := range names {
+		m := g.Members[name]
+		m.LastSeen = g.now
+		g.Members[name] = m
+	}
+	return g
+}
+
+// plan runs the executor until it has nothing more to write.
+func (g *given) plan(silent ...string) *given {
+	for range 50 {
+		for name, m := range g.Members {
+			if !slices.Contains(silent, name) {
+				m.LastSeen = g.now
+				g.Members[name] = m
+			}
+		}
+		d := Plan(g.Seen, g.now)
+		if sameStatus(d.Status, g.Status) && len(d.Targets) == 0 {
+			return g
+		}
+		g.Status = d.Status
+		for name, target := range d.Targets {
+			g.Targets[name] = target
+		}
+	}
+	panic("the executor does not come to rest")
+}
+
+func (g *given) after(d time.Duration) *given {
+	g.now = g.now.Add(d)
+	return g
+}
+
+func (g *given) command(c api.FleetCommand) *given {
+	c.Epoch, c.Actor = g.Status.Epoch, "kim"
+	if c.PauseSeq == 0 {
+		c.PauseSeq = g.Status.PauseSeq
+	}
+	g.Status.Command = &c
+	return g
+}
+
+// phases describes each cluster of the release by its phase.
+func (g *given) phases() string {
+	var list []string
+	for _, name := range sortedNames(g.Targets) {
+		s := g.Targets[name].Status
+		list = append(list, strings.TrimSpace(fmt.Sprintf("%s %s %s", name, s.Phase, s.Reason)))
+	}
+	return strings.Join(list, ", ")
+}
+
+func (g *given) summary() string {
+	return fmt.Sprintf("%s %s; %s", g.Status.Phase, g.Status.Reason, g.phases())
+}
+
+func everyone() api.FleetWave { return api.FleetWave{MaxConcurrency: number(10)} }
+
+func TestDecisions(t *testing.T) {
+	t.Parallel()
+	canary := func() api.FleetWave { return api.FleetWave{MaxConcurrency: number(1), Percent: 33, Soak: minutes(10)} }
+	c2, all := "c2", []string{"c0", "c1", "c2"}
+	for name, c := range map[string]struct {
+		g    *given
+		want string
+	}{
+		"the first wave gets the first permit": {aFleet(t, 3, canary(), everyone()).plan(), "Progressing Wave; c1 Permitted"},
+		"a cluster that is healthy already is no proof": {
+			aFleet(t, 3, everyone()).report(c2, api.FleetReport{State: api.FleetReportIdle, Stable: api.FleetVersion{Version: "v2", Revision: "h2"}}).plan(),
+			"Progressing Wave; c0 Permitted, c1 Permitted, c2 Permitted",
+		},
+		"a change that the version does not show is no delivery": {
+			aFleet(t, 1, everyone()).report("c0", api.FleetReport{State: api.FleetReportHeld, Template: api.FleetVersion{Version: "v2", Revision: "h9"},
+				Stable: api.FleetVersion{Version: "v2", Revision: "h2"}}).plan(),
+			"Waiting Delivery; ",
+		},
+		"a completed cluster soaks before the next wave": {
+			aFleet(t, 3, canary(), everyone()).plan().answer(api.FleetReportCompleted, "", "c1").plan(),
+			"Soaking Soak; c1 Soaking",
+		},
+		"the time in which a cluster is silent is no soak": {
+			aFleet(t, 3, canary(), everyone()).plan().answer(api.FleetReportCompleted, "", "c1").plan().after(time.Minute).silence("c1").after(11 * time.Minute).plan("c1"),
+			"Soaking Soak; c1 Soaking Unreachable",
+		},
+		"after the soak the next wave begins": {
+			aFleet(t, 3, canary(), everyone()).plan().answer(api.FleetReportCompleted, "", "c1").plan().after(10 * time.Minute).plan(),
+			"Progressing Wave; c0 Permitted, c1 Completed, c2 Permitted",
+		},
+		"failed metrics take the version back everywhere": {
+			aFleet(t, 3, everyone()).plan().answer(api.FleetReportCompleted, "", "c0").answer(api.FleetReportProgressing, "", "c1").answer(api.FleetReportFailed, api.FleetReasonMetrics, c2).plan(),
+			"Withdrawing AnalysisFailed; c0 Progressing GoingBack, c1 Progressing GoingBack, c2 Pending Eligible",
+		},
+		"a withdrawn version is withdrawn when all have answered": {
+			aFleet(t, 3, everyone()).plan().answer(api.FleetReportProgressing, "", all...).command(api.FleetCommand{Action: api.FleetCommandRollback}).plan().answer(api.FleetReportCompleted, "", all...).plan(),
+			"Withdrawn RolledBack; c0 Withdrawn, c1 Withdrawn, c2 Withdrawn",
+		},
+		"a failure of another kind pauses by the budget": {
+			aFleet(t, 3, everyone()).plan().answer(api.FleetReportProgressing, "", "c0", "c1").answer(api.FleetReportFailed, "RolledBack", c2).plan(),
+			"Paused BudgetExceeded; c0 Permitted, c1 Permitted, c2 Failed RolledBack",
+		},
+		"a retry takes a failed cluster out of the budget": {
+			aFleet(t, 1, everyone()).plan().answer(api.FleetReportFailed, "RolledBack", "c0").plan().command(api.FleetCommand{Action: api.FleetCommandRetry, Clusters: []string{"c0"}}).plan(),
+			"Progressing Wave; c0 Permitted",
+		},
+		"a skipped cluster goes back": {
+			aFleet(t, 2, everyone()).plan().answer(api.FleetReportProgressing, "", "c0", "c1").command(api.FleetCommand{Action: api.FleetCommandSkip, Clusters: []string{"c0"}}).plan(),
+			"Progressing Wave; c0 Skipped, c1 Progressing",
+		},
+		"a cluster that takes too long has failed": {
+			aFleet(t, 1, everyone()).plan().answer(api.FleetReportProgressing, "", "c0").plan().after(time.Hour).plan(),
+			"Paused BudgetExceeded; c0 Failed ProgressDeadlineExceeded",
+		},
+		"the deadline stands still while a person of the cluster is asked": {
+			aFleet(t, 1, everyone()).plan().report("c0", api.FleetReport{Epoch: 1, Seq: 1, State: api.FleetReportProgressing, AwaitsPerson: true}).plan().after(time.Hour).plan(),
+			"Progressing Wave; c0 Progressing",
+		},
+		"a lost cluster under a permit is unknown": {
+			aFleet(t, 3, everyone()).plan().silence("c0").after(time.Minute).plan("c0"),
+			"Progressing Wave; c0 Unknown Unreachable, c1 Permitted, c2 Permitted",
+		},
+		"a silent cluster before its permit is deferred": {
+			aFleet(t, 11, everyone()).silence("c0").after(2*time.Minute).plan("c0").answer(api.FleetReportCompleted, "", "c1", "c10", "c2", "c3", "c4", "c5", "c6", "c7", "c8", "c9").plan("c0"),
+			"Succeeded Completed; c1 Completed, c10 Completed, c2 Completed, c3 Completed, c4 Completed, c5 Completed, c6 Completed, c7 Completed, c8 Completed, c9 Completed",
+		},
+		"a wave in which all are deferred proves nothing": {
+			aFleet(t, 1, api.FleetWave{Budgets: &api.FleetBudgets{Unreachable: number(1)}}).silence("c0").after(2 * time.Minute).plan("c0"),
+			"Stalled NothingProven; ",
+		},
+		"more than half of the members are lost at once": {
+			aFleet(t, 3, everyone()).plan().silence("c0", "c1").after(40*time.Second).plan("c0", "c1"),
+			"Stalled HubCutOff; c0 Unknown Unreachable, c1 Unknown Unreachable, c2 Permitted",
+		},
+		"a version without a delivery waits": {
+			aFleet(t, 1, everyone()).report("c0", api.FleetReport{State: api.FleetReportIdle, Template: api.FleetVersion{Version: "v1", Revision: "h1"}}).plan(),
+			"Waiting Delivery; ",
+		},
+		"a version that does not arrive in time is deferred": {
+			aFleet(t, 1, everyone()).report("c0", api.FleetReport{State: api.FleetReportIdle, Template: api.FleetVersion{Version: "v1", Revision: "h1"}}).plan().after(time.Hour).plan(),
+			"Stalled BudgetExceeded; ",
+		},
+		"a hub that forgot permits gives none": {
+			func() *given {
+				g := aFleet(t, 1, everyone()).plan().report("c0", api.FleetReport{Epoch: 9, Seq: 3, State: api.FleetReportProgressing})
+				return g.plan()
+			}(),
+			"Stalled HubRestored; c0 Permitted",
+		},
+		"a person lets a hub that forgot permits go on": {
+			aFleet(t, 1, everyone()).plan().report("c0", api.FleetReport{Epoch: 9, Seq: 3, State: api.FleetReportProgressing}).plan().
+				command(api.FleetCommand{Action: api.FleetCommandResume}).plan().answer(api.FleetReportCompleted, "", "c0").plan(),
+			"Succeeded Completed; c0 Completed",
+		},
+		"a rejection pauses the release": {
+			aFleet(t, 1, api.FleetWave{HoldAt: &api.FleetHoldAt{Step: 1, Pause: &api.Pause{}}}).plan().answer(api.FleetReportAtHold, "", "c0").plan().
+				command(api.FleetCommand{Action: api.FleetCommandReject}).plan(),
+			"Paused Rejected; c0 AtHold",
+		},
+		"an approval lets the wave go on": {
+			aFleet(t, 1, api.FleetWave{HoldAt: &api.FleetHoldAt{Step: 1, Pause: &api.Pause{}}}).plan().answer(api.FleetReportAtHold, "", "c0").plan().
+				command(api.FleetCommand{Action: api.FleetCommandApprove}).plan(),
+			"Progressing Wave; c0 Permitted",
+		},
+		"an approval of an older pause counts for nothing": {
+			aFleet(t, 1, api.FleetWave{HoldAt: &api.FleetHoldAt{Step: 1, Pause: &api.Pause{}}}).plan().answer(api.FleetReportAtHold, "", "c0").plan().
+				command(api.FleetCommand{Action: api.FleetCommandApprove, PauseSeq: 7}).plan(),
+			"Waiting Approval; c0 AtHold",
+		},
+		"a newer version takes clusters under way back first": {
+			func() *given {
+				g := aFleet(t, 2, everyone()).plan().answer(api.FleetReportProgressing, "", "c0").answer(api.FleetReportCompleted, "", "c1").plan()
+				g.Release = api.FleetRelease{Version: "v3"}
+				return g.plan()
+			}(),
+			"Progressing Wave; c0 Progressing GoingBack, c1 AwaitingDelivery",
+		},
+		"a blocked version that is named again gets no permit": {
+			func() *given {
+				g := aFleet(t, 1, everyone()).plan().command(api.FleetCommand{Action: api.FleetCommandRollback}).plan()
+				g.Release = api.FleetRelease{Version: "v3"}
+				g.plan().Release = api.FleetRelease{Version: "v2"}
+				return g.plan()
+			}(),
+			"Stalled Blocked; c0 Pending GoingBack",
+		},
+		"an unblocked version is released again": {
+			aFleet(t, 1, everyone()).plan().command(api.FleetCommand{Action: api.FleetCommandRollback}).plan().answer(api.FleetReportCompleted, "", "c0").plan().
+				command(api.FleetCommand{Action: api.FleetCommandUnblock, Version: "version/v2"}).plan(),
+			"Progressing Wave; c0 Permitted",
+		},
+		"an aborted release keeps what has completed": {
+			aFleet(t, 2, everyone()).plan().answer(api.FleetReportCompleted, "", "c0").answer(api.FleetReportProgressing, "", "c1").plan().command(api.FleetCommand{Action: api.FleetCommandAbort}).plan(),
+			"Aborted Aborted; c0 Completed, c1 Progressing GoingBack",
+		},
+		"a cluster that left does not count": {
+			func() *given {
+				g := aFleet(t, 2, everyone()).plan().answer(api.FleetReportCompleted, "", "c1")
+				delete(g.Members, "c0")
+				return g.plan()
+			}(),
+			"Succeeded Completed; c0 Left, c1 Completed",
+		},
+		"a cluster that joins goes into the wave under way": {
+			func() *given {
+				g := aFleet(t, 1, everyone()).plan()
+				g.Members["c1"] = Member{}
+				return g.report("c1", api.FleetReport{State: api.FleetReportHeld}).plan()
+			}(),
+			"Progressing Wave; c0 Permitted, c1 Permitted",
+		},
+		"a cluster that could not go back gets no permit": {
+			func() *given {
+				g := aFleet(t, 1, api.FleetWave{Budgets: &api.FleetBudgets{Failed: number(1)}})
+				r := g.Reports["c0"]
+				r.CanGoBack = false
+				g.Reports["c0"] = r
+				return g.plan()
+			}(),
+			"Stalled NothingProven; ",
+		},
+		"a cluster that runs another version than its permit has diverged": {
+			func() *given {
+				g := aFleet(t, 1, everyone()).plan()
+				p := g.Targets["c0"].Permit
+				return g.report("c0", api.FleetReport{Epoch: p.Epoch, Seq: p.Seq, State: api.FleetReportHeld, Template: api.FleetVersion{Version: "v9", Revision: "h9"}}).plan()
+			}(),
+			"Paused BudgetExceeded; c0 Diverged",
+		},
+		"a paused release holds its clusters": {
+			aFleet(t, 1, everyone()).plan().answer(api.FleetReportProgressing, "", "c0").command(api.FleetCommand{Action: api.FleetCommandPause}).plan(),
+			"Paused Paused; c0 Permitted",
+		},
+		"a resumed release gives the permit again": {
+			aFleet(t, 1, everyone()).plan().answer(api.FleetReportProgressing, "", "c0").command(api.FleetCommand{Action: api.FleetCommandPause}).plan().
+				answer(api.FleetReportAtHold, "", "c0").command(api.FleetCommand{Action: api.FleetCommandResume}).plan(),
+			"Progressing Wave; c0 Permitted",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(c.want, c.g.summary()); diff != "" {
+				t.Errorf("(-want +got):\n%s\n%s", diff, c.g.Status.Message)
+			}
+		})
+	}
+}
+
+func TestAPermitNamesTheTemplateAndTheEnd(t *testing.T) {
+	t.Parallel()
+	g := aFleet(t, 1, api.FleetWave{HoldAt: &api.FleetHoldAt{Step: 2, Pause: &api.Pause{}}})
+	r := g.Reports["c0"]
+	r.PlanHash = "p1"
+	g.Reports["c0"] = r
+	end := metav1.NewMicroTime(start.Add(45 * time.Minute))
+	want := api.FleetPermit{Epoch: 1, Seq: 1, Verb: api.FleetVerbRelease, Version: "version/v2", Revision: "h2", HoldAt: 2, PlanHash: "p1", NotAfter: &end, Clusters: 1}
+	got := g.plan().Targets["c0"].Permit
+	want.Epoch = g.Status.Epoch
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the permit (-want +got):\n%s", diff)
+	}
+	if later := g.answer(api.FleetReportProgressing, "", "c0").plan().after(25 * time.Minute).plan().Targets["c0"].Permit; !later.NotAfter.Equal(&end) {
+		t.Errorf("a cluster under way gets more time: %+v", later)
+	}
+	if later := g.answer(api.FleetReportAtHold, "", "c0").plan().after(30 * time.Minute).plan().Targets["c0"].Permit; later.Seq != 1 || !later.NotAfter.Time.Equal(g.now.Add(20*time.Minute)) {
+		t.Errorf("at the hold it gets no new time: %+v", later)
+	}
+}
+
+func TestEpochsGrowOverAllThatIsKnown(t *testing.T) {
+	t.Parallel()
+	g := aFleet(t, 1, everyone()).report("c0", api.FleetReport{Epoch: 7, Seq: 2, State: api.FleetReportHeld}).plan()
+	if g.Status.Epoch != 8 {
+		t.Errorf("after a member that knows epoch 7 it is %d", g.Status.Epoch)
+	}
+	late := aFleet(t, 1, everyone())
+	late.now = time.Date(2026, 11, 28, 0, 0, 0, 0, time.UTC)
+	if got := late.plan().Status.Epoch; got != late.now.Unix() {
+		t.Errorf("a hub that was made again begins with %d, want the time %d", got, late.now.Unix())
+	}
+}
+
+func TestACommandForAnotherReleaseIsRefused(t *testing.T) {
+	t.Parallel()
+	g := aFleet(t, 1, everyone()).plan()
+	g.Status.Command = &api.FleetCommand{Action: api.FleetCommandRollback, Epoch: g.Status.Epoch - 1, Actor: "kim"}
+	g.plan()
+	last := g.Status.Transitions[len(g.Status.Transitions)-1]
+	if g.Status.Verb != api.FleetVerbRelease || g.Status.Command != nil || last.Reason != "CommandRefused" || last.Actor != "kim" {
+		t.Errorf("verb %s, command %v, transition %+v", g.Status.Verb, g.Status.Command, last)
+	}
+}
+
+func TestReportsAreComparedByEachField(t *testing.T) {
+	t.Parallel()
+	for field := range reflect.TypeFor[api.FleetReport]().Fields() {
+		var other api.FleetReport
+		switch v := reflect.ValueOf(&other).Elem().FieldByIndex(field.Index); v.Kind() {
+		case reflect.String:
+			v.SetString("x")
+		case reflect.Bool:
+			v.SetBool(true)
+		case reflect.Int32, reflect.Int64:
+			v.SetInt(1)
+		case reflect.Slice:
+			v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		case reflect.Struct:
+			v.Field(0).SetString("x")
+		default:
+			t.Fatalf("%s has a kind that this test does not know", field.Name)
+		}
+		if sameReport(api.FleetReport{}, other) {
+			t.Errorf("two reports that differ in %s are the same", field.Name)
+		}
+	}
+}
+
+func TestOneApprovalOnePause(t *testing.T) {
+	t.Parallel()
+	waits := func() api.FleetWave { return api.FleetWave{Percent: 50, Pause: &api.Pause{}} }
+	g := aFleet(t, 4, waits(), waits(), everyone())
+	for wave := range 2 {
+		for range 2 {
+			g.plan()
+			for _, name := range sortedNames(g.Targets) {
+				g.answer(api.FleetReportCompleted, "", name)
+			}
+		}
+		if g.plan(); g.Status.Reason != "Approval" || g.Status.Wave != int32(wave+1) {
+			t.Fatalf("wave %d: %s", wave+1, g.summary())
+		}
+		g.command(api.FleetCommand{Action: api.FleetCommandApprove}).plan()
+	}
+	if len(g.Status.Approvals) != 2 || g.Status.Wave != 3 {
+		t.Errorf("%d approvals, wave %d", len(g.Status.Approvals), g.Status.Wave)
+	}
+}
+
+// Another executor may be writing the permits of the last grant while this one withdraws the version.
+func TestAWithdrawalTakesBackTheClustersOfTheLastGrant(t *testing.T) {
+	t.Parallel()
+	g := aFleet(t, 2, everyone()).plan("c0", "c1") // commits the epoch only: the members are silent
+	g.Targets = map[string]Target{}
+	g.Status.Grant = &api.FleetGrant{Epoch: g.Status.Epoch, Seq: 1, Verb: api.FleetVerbRelease, Wave: 1, Time: metav1.NewMicroTime(g.now), Clusters: []string{"c1"}}
+	g.command(api.FleetCommand{Action: api.FleetCommandRollback})
+	d := Plan(g.Seen, g.now)
+	if got := d.Status.Grant; got.Verb != api.FleetVerbWithdraw || !slices.Equal(got.Clusters, []string{"c1"}) {
+		t.Errorf("the next grant is %+v", got)
+	}
+	if len(d.Targets) != 0 {
+		t.Errorf("it still writes permits of the grant before: %+v", d.Targets)
+	}
+}
+
+func TestNoGrantBeforeTheLastOneIsSeen(t *testing.T) {
+	t.Parallel()
+	g := aFleet(t, 3, api.FleetWave{MaxConcurrency: number(1)}).plan()
+	first := g.Targets["c1"]
+	g.answer(api.FleetReportCompleted, "", "c1")
+	delete(g.Targets, "c1") // a late cache
+	d := Plan(g.Seen, g.now)
+	if d.Status.Grant.Seq != 1 || d.Targets["c1"].Permit.Seq != first.Permit.Seq {
+		t.Errorf("without the permits of grant 1 it decides on grant %d and writes %+v", d.Status.Grant.Seq, d.Targets)
+	}
+}

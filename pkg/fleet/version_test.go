@@ -1,0 +1,111 @@
+package fleet
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+func TestImagesAreTheSameVersionInEachRegistry(t *testing.T) {
+	t.Parallel()
+	base := map[string]string{"app": "registry.eu.example.com/shop/app:1.2", "proxy": "proxy:3"}
+	for name, c := range map[string]struct {
+		images map[string]string
+		same   bool
+	}{
+		"from a mirror":                 {map[string]string{"app": "localhost:5000/shop/app:1.2", "proxy": "localhost/proxy:3"}, true},
+		"with another tag":              {map[string]string{"app": "registry.eu.example.com/shop/app:1.3", "proxy": "proxy:3"}, false},
+		"of another path":               {map[string]string{"app": "registry.eu.example.com/other/app:1.2", "proxy": "proxy:3"}, false},
+		"of containers the other way":   {map[string]string{"proxy": "shop/app:1.2", "app": "proxy:3"}, false},
+		"with one container more":       {map[string]string{"app": "shop/app:1.2", "proxy": "proxy:3", "init": "proxy:3"}, false},
+		"without a registry's host":     {map[string]string{"app": "shop/app:1.2", "proxy": "proxy:3"}, true},
+		"with a digest instead of tags": {map[string]string{"app": "shop/app@sha256:aa", "proxy": "proxy:3"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := ImagesDigest(c.images) == ImagesDigest(base); got != c.same {
+				t.Errorf("it is the same version: %t", got)
+			}
+		})
+	}
+	if ImagesDigest(map[string]string{"app": "a/app:1@sha256:aa"}) != ImagesDigest(map[string]string{"app": "b.example.com/x@sha256:aa"}) {
+		t.Error("one digest under two names is not the same version")
+	}
+}
+
+func TestAReleaseMatchesByAllThatItNames(t *testing.T) {
+	t.Parallel()
+	images := map[string]string{"app": "app:2"}
+	both := api.FleetVersion{Version: "v2", Images: ImagesDigest(images)}
+	for name, c := range map[string]struct {
+		release api.FleetRelease
+		version api.FleetVersion
+		want    bool
+	}{
+		"by its version":                    {api.FleetRelease{Version: "v2"}, both, true},
+		"by its images":                     {api.FleetRelease{Images: images}, both, true},
+		"by both":                           {api.FleetRelease{Version: "v2", Images: images}, both, true},
+		"not by one of both":                {api.FleetRelease{Version: "v2", Images: map[string]string{"app": "app:3"}}, both, false},
+		"a workload without a version":      {api.FleetRelease{Version: "v2"}, api.FleetVersion{Images: both.Images}, false},
+		"nothing matches without any names": {api.FleetRelease{}, api.FleetVersion{}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := MatchesRelease(c.version, c.release); got != c.want {
+				t.Errorf("it matches: %t", got)
+			}
+		})
+	}
+}
+
+func TestAPlanThatIsNotValidSaysWhatToChange(t *testing.T) {
+	t.Parallel()
+	wave := func(w api.FleetWave) api.FleetPlanSpec {
+		w.Name = "one"
+		return api.FleetPlanSpec{Waves: []api.FleetWave{w}}
+	}
+	text := func(s string) *intstr.IntOrString { v := intstr.FromString(s); return &v }
+	for name, c := range map[string]struct {
+		plan api.FleetPlanSpec
+		want string
+	}{
+		"no waves":      {api.FleetPlanSpec{}, "waves must have at least one wave"},
+		"two of a name": {api.FleetPlanSpec{Waves: []api.FleetWave{{Name: "a", Percent: 10}, {Name: "a"}}}, "wave 2 has the name a of an earlier wave"},
+		"a wave that no cluster can reach": {
+			api.FleetPlanSpec{Waves: []api.FleetWave{{Name: "all"}, {Name: "rest"}}}, "wave 2 (rest) gets no cluster, because wave 1 takes all that are left",
+		},
+		"a percentage above 100":   {wave(api.FleetWave{MaxConcurrency: text("101%")}), `wave 1 (one): maxConcurrency must be a number, or a percentage from 0% to 100%, and not "101%"`},
+		"a text for a number":      {wave(api.FleetWave{Budgets: &api.FleetBudgets{Failed: text("few")}}), `budgets.failed must be a number`},
+		"a budget below 0":         {wave(api.FleetWave{Budgets: &api.FleetBudgets{Unknown: number(-1)}}), "budgets.unknown must not be below 0"},
+		"a hold before step 1":     {wave(api.FleetWave{HoldAt: &api.FleetHoldAt{}}), "holdAt.step must be the number of a step"},
+		"a deadline of no time":    {api.FleetPlanSpec{Waves: []api.FleetWave{{Name: "a"}}, ProgressDeadline: &metav1.Duration{}}, "must be longer than 0s"},
+		"a selector with an error": {wave(api.FleetWave{Clusters: &metav1.LabelSelector{MatchLabels: map[string]string{"a b": "c"}}}), "wave 1 (one): clusters: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := Parse(c.plan); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("the error is %v, want %q in it", err, c.want)
+			}
+		})
+	}
+}
+
+func TestPercentagesOfClusters(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		amount     Amount
+		of         int
+		up, downTo int
+	}{
+		{Amount{Value: 10, Percent: true}, 5, 1, 0}, {Amount{Value: 10, Percent: true}, 11, 2, 1}, {Amount{Value: 100, Percent: true}, 7, 7, 7},
+		{Amount{Value: 3}, 2, 3, 3}, {Amount{}, 9, 1, 0}, {Amount{Value: 50, Percent: true}, 0, 1, 0},
+	} {
+		if up, down := c.amount.RoundUp(c.of), c.amount.RoundDown(c.of); up != c.up || down != c.downTo {
+			t.Errorf("%+v of %d is %d and %d, want %d and %d", c.amount, c.of, up, down, c.up, c.downTo)
+		}
+	}
+}

@@ -1,0 +1,351 @@
+package fleet
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+// planRelease brings the version into the clusters, wave by wave.
+func (p *planner) planRelease() {
+	if back := p.clustersToReturn(p.needsAbort); len(back) > 0 {
+		p.grant(api.FleetVerbAbort, 0, 0, back)
+		p.setPhase(api.FleetPhaseProgressing, "Superseding", fmt.Sprintf("%d clusters go back from a version that they may not finish: %s", len(back), listNames(back)))
+		return
+	}
+	if p.withdrawOnFailure() {
+		return
+	}
+	p.grant(api.FleetVerbWithdraw, 0, 0, p.clustersToReturn(p.needsWithdrawal)) // of a withdrawal that a new release has overtaken
+	p.joinClusters()
+	if stop := p.obstacle(); stop != nil {
+		if stop.holds {
+			p.grant(api.FleetVerbHold, 0, 0, p.clustersToHold())
+		}
+		p.setPhase(stop.phase, stop.reason, stop.message)
+		return
+	}
+	p.renewPermits()
+	p.grant(api.FleetVerbRelease, 0, 0, p.followers())
+	for !p.granted && int(p.status.Wave) <= len(p.spec.Waves) {
+		if p.status.Wave == 0 || p.wave().Stage == api.FleetWavePassed || p.wave().Stage == api.FleetWaveSkipped {
+			if int(p.status.Wave) == len(p.spec.Waves) {
+				p.setPhase(api.FleetPhaseSucceeded, "Completed", p.successMessage())
+				return
+			}
+			p.beginWave()
+			continue
+		}
+		if !p.planWave() {
+			return
+		}
+	}
+}
+
+// wave returns the wave under way.
+func (p *planner) wave() *api.FleetWaveStatus { return &p.status.Waves[p.status.Wave-1] }
+
+// beginWave draws the clusters of the next wave.
+func (p *planner) beginWave() {
+	p.status.Wave++
+	spec := p.spec.Waves[p.status.Wave-1]
+	var left []string
+	for _, name := range p.names {
+		c := p.clusters[name]
+		if c.wave == 0 && c.member != nil && p.spec.Clusters.Matches(c.member.Labels) && (spec.Clusters == nil || spec.Clusters.Matches(c.member.Labels)) {
+			left = append(left, name)
+		}
+	}
+	p.sortByDraw(left)
+	if spec.Percent > 0 && len(left) > 0 {
+		left = left[:Amount{Value: spec.Percent, Percent: true}.RoundUp(len(left))]
+	}
+	stage := api.FleetWaveGoing
+	if spec.HoldAt > 0 {
+		stage = api.FleetWaveToHold
+	}
+	p.status.Waves = append(p.status.Waves, api.FleetWaveStatus{Name: spec.Name, Stage: stage, Since: p.microNow(), Began: p.microNow(), Clusters: left})
+	for _, name := range left {
+		p.setWave(p.clusters[name], p.status.Wave)
+	}
+	p.record("", string(stage), "WaveBegun", fmt.Sprintf("wave %d (%s) begins with %d clusters", p.status.Wave, spec.Name, len(left)), "")
+}
+
+// setWave puts a cluster into a wave, on which its phase may depend.
+func (p *planner) setWave(c *cluster, wave int32) {
+	c.wave = wave
+	p.readCluster(c)
+}
+
+// sortByDraw sorts clusters by the SHA-256 digest over the UID of the FleetRollout, NUL and the name of the cluster. So each release has an order
+// of its own that does not depend on names.
+func (p *planner) sortByDraw(names []string) {
+	place := make(map[string]string, len(names))
+	for _, name := range names {
+		sum := sha256.Sum256([]byte(p.seen.UID + "\x00" + name))
+		place[name] = string(sum[:])
+	}
+	slices.SortFunc(names, func(a, b string) int { return strings.Compare(place[a], place[b]) })
+}
+
+// joinClusters puts clusters that joined after the draw into the wave under way if they match it, and else into the last wave once that has begun.
+func (p *planner) joinClusters() {
+	if p.status.Wave == 0 {
+		return
+	}
+	last := len(p.status.Waves) == len(p.spec.Waves)
+	spec := p.spec.Waves[p.status.Wave-1]
+	running := p.wave().Stage != api.FleetWavePassed && p.wave().Stage != api.FleetWaveSkipped
+	for _, name := range p.names {
+		c := p.clusters[name]
+		if c.wave != 0 || c.member == nil || !p.spec.Clusters.Matches(c.member.Labels) {
+			continue
+		}
+		if last || running && spec.Percent == 0 && (spec.Clusters == nil || spec.Clusters.Matches(c.member.Labels)) {
+			p.wave().Clusters = append(p.wave().Clusters, name)
+			p.setWave(c, p.status.Wave)
+		}
+	}
+}
+
+// planWave plans the wave under way. It reports whether the wave has reached another stage.
+func (p *planner) planWave() bool {
+	w, spec := p.wave(), p.spec.Waves[p.status.Wave-1]
+	switch w.Stage {
+	case api.FleetWaveToHold:
+		if !p.waveSettled(atHold) {
+			p.grantWave(spec.HoldAt)
+			return false
+		}
+		if p.countPhase(w, api.FleetTargetAtHold) == 0 {
+			return p.enterStage(api.FleetWaveGoing, "NothingHeld")
+		}
+		return p.enterStage(api.FleetWaveHoldSoak, "AtHold")
+	case api.FleetWaveHoldSoak:
+		if !p.waveSettled(atHold) { // a cluster has joined, or tries again
+			p.grantWave(spec.HoldAt)
+			return false
+		}
+		if !p.holdSoaked(w, spec.HoldSoak) {
+			p.setPhase(api.FleetPhaseSoaking, "HoldSoak", fmt.Sprintf("the clusters of wave %s soak at step %d", w.Name, spec.HoldAt))
+			return false
+		}
+		return p.enterPause(api.FleetWaveHoldPause, spec.HoldPause)
+	case api.FleetWaveHoldPause:
+		return p.pauseOver(spec.HoldPause) && p.enterStage(api.FleetWaveGoing, "GoesOn")
+	case api.FleetWaveGoing:
+		if !p.waveSettled(ended) {
+			p.grantWave(0)
+			return false
+		}
+		if n := p.countPhase(w, api.FleetTargetCompleted); n < spec.MinCompleted {
+			p.setPhase(api.FleetPhaseStalled, "NothingProven", fmt.Sprintf(
+				"%d clusters of wave %s have completed, and %d are needed before the next wave; bring clusters back, or pass over the wave: sluice fleet skip %s -n %s",
+				n, w.Name, spec.MinCompleted, p.seen.Name, p.seen.Namespace))
+			return false
+		}
+		return p.enterPause(api.FleetWavePause, spec.Pause)
+	case api.FleetWavePause:
+		return p.pauseOver(spec.Pause) && p.enterStage(api.FleetWavePassed, "Passed")
+	}
+	p.setPhase(api.FleetPhaseStalled, "UnknownStage", fmt.Sprintf("the stage %q of wave %s is not known to this version of Sluice; run the version that wrote it, or a newer one", w.Stage, w.Name))
+	return false
+}
+
+func (p *planner) enterStage(stage api.FleetWaveStage, reason string) bool {
+	w := p.wave()
+	p.record(string(w.Stage), string(stage), reason, fmt.Sprintf("wave %d (%s) is in stage %s", p.status.Wave, w.Name, stage), "")
+	w.Stage, w.Since = stage, p.microNow()
+	return true
+}
+
+// enterPause begins a new pause, to which an approval or a rejection belongs.
+func (p *planner) enterPause(stage api.FleetWaveStage, pause Pause) bool {
+	if pause.Waits() {
+		p.status.PauseSeq++
+	}
+	return p.enterStage(stage, "Reached")
+}
+
+// pauseOver reports whether a pause of the wave has ended: by an approval, a promotion or its time.
+func (p *planner) pauseOver(pause Pause) bool {
+	w := p.wave()
+	switch {
+	case !pause.Waits() || p.status.Wave <= p.status.Promoted:
+		return true
+	case pause.Manual && p.decision() == api.DecisionApprove:
+		return true
+	case pause.Manual:
+		p.setPhase(api.FleetPhaseWaiting, "Approval", fmt.Sprintf("wave %s waits for approval: sluice fleet approve %s -n %s", w.Name, p.seen.Name, p.seen.Namespace))
+		return false
+	case p.elapsed(w.Since.Time, pause.Duration):
+		return true
+	}
+	p.setPhase(api.FleetPhasePaused, "Duration", fmt.Sprintf("wave %s waits until %s", w.Name, w.Since.Add(pause.Duration).UTC().Format(time.RFC3339)))
+	return false
+}
+
+// decision returns the last decision about the pause under way, "" without one.
+func (p *planner) decision() api.Decision {
+	for _, a := range slices.Backward(p.status.Approvals) {
+		if a.Epoch == p.status.Epoch && a.PauseSeq == p.status.PauseSeq {
+			return a.Decision
+		}
+	}
+	return ""
+}
+
+// holdSoaked reports whether the clusters at the hold have been there long enough, and are healthy now.
+func (p *planner) holdSoaked(w *api.FleetWaveStatus, soak time.Duration) bool {
+	if p.status.SkipSoak && p.status.Wave <= p.status.Promoted {
+		return true
+	}
+	for _, name := range w.Clusters {
+		if c := p.clusters[name]; c.phase == api.FleetTargetAtHold && c.report.Unhealthy {
+			return false
+		}
+	}
+	return p.elapsed(w.Since.Time, soak)
+}
+
+// ended reports whether a cluster neither is under way nor may begin.
+func ended(c *cluster) bool {
+	switch c.phase {
+	case api.FleetTargetPermitted, api.FleetTargetProgressing, api.FleetTargetAtHold, api.FleetTargetSoaking, api.FleetTargetUnknown,
+		api.FleetTargetAwaitingDelivery, api.FleetTargetPending:
+		return false
+	}
+	return true
+}
+
+// atHold reports whether a cluster has come as far as the hold of its wave lets it.
+func atHold(c *cluster) bool {
+	return ended(c) || c.phase == api.FleetTargetSoaking || c.phase == api.FleetTargetAtHold && c.target.Permit.Verb == api.FleetVerbRelease
+}
+
+// waveSettled reports whether all clusters of the wave are settled, and none is to try again.
+func (p *planner) waveSettled(settled func(*cluster) bool) bool {
+	for _, name := range p.wave().Clusters {
+		if c := p.clusters[name]; !settled(c) || p.retried(c) && p.mayBegin(c) {
+			return false
+		}
+	}
+	return true
+}
+
+func (p *planner) countPhase(w *api.FleetWaveStatus, phase api.FleetTargetPhase) int {
+	n := 0
+	for _, name := range w.Clusters {
+		if p.clusters[name].phase == phase {
+			n++
+		}
+	}
+	return n
+}
+
+// grantWave gives permits to the next clusters of the wave, as far as its concurrency goes.
+func (p *planner) grantWave(holdAt int32) {
+	w, spec := p.wave(), p.spec.Waves[p.status.Wave-1]
+	busy, waiting := 0, 0
+	var again, next []string
+	for _, name := range w.Clusters {
+		c := p.clusters[name]
+		switch {
+		case p.overtaken(c):
+			busy++
+			again = append(again, name)
+		case c.underWay() && !p.heldBefore(c) || p.late(c):
+			busy++
+		case p.mayGoOn(c, holdAt):
+			next = append(next, name)
+		case c.phase == api.FleetTargetAwaitingDelivery:
+			waiting++
+		}
+	}
+	free := max(0, spec.MaxConcurrency.RoundUp(len(w.Clusters))-busy)
+	p.grant(api.FleetVerbRelease, holdAt, p.status.Wave, append(again, next[:min(free, len(next))]...))
+	p.describeWave(w, busy, len(next), waiting)
+}
+
+func (p *planner) describeWave(w *api.FleetWaveStatus, busy, next, waiting int) {
+	soaking := p.countPhase(w, api.FleetTargetSoaking)
+	switch {
+	case busy == 0 && next == 0 && soaking > 0 && waiting == 0:
+		p.setPhase(api.FleetPhaseSoaking, "Soak", fmt.Sprintf("%d clusters of wave %s soak", soaking, w.Name))
+	case busy == 0 && next == 0 && waiting > 0:
+		p.setPhase(api.FleetPhaseWaiting, "Delivery", fmt.Sprintf("%d clusters of wave %s wait until the version has arrived", waiting, w.Name))
+	default:
+		p.setPhase(api.FleetPhaseProgressing, "Wave", fmt.Sprintf("wave %s is under way", w.Name))
+	}
+}
+
+// overtaken reports whether a cluster is under way by a permit of this release that is older than the epoch. It goes on by a new permit.
+func (p *planner) overtaken(c *cluster) bool {
+	return p.permitted(c) && c.target.Permit.Epoch < p.status.Epoch && c.target.Permit.Verb == api.FleetVerbRelease && c.underWay()
+}
+
+// heldBefore reports whether a cluster was told to hold, and its permit may be given again.
+func (p *planner) heldBefore(c *cluster) bool {
+	return p.permitted(c) && c.target.Permit.Verb == api.FleetVerbHold
+}
+
+// mayGoOn reports whether a cluster may get a permit up to holdAt.
+func (p *planner) mayGoOn(c *cluster, holdAt int32) bool {
+	switch {
+	case p.heldBefore(c):
+		return (c.underWay() || c.phase == api.FleetTargetAtHold) && c.phase != api.FleetTargetUnknown
+	case c.phase == api.FleetTargetAtHold:
+		return holdAt == 0 && c.target.Permit.HoldAt > 0
+	}
+	return (c.phase == api.FleetTargetPending || p.retried(c)) && p.mayBegin(c)
+}
+
+// mayBegin reports whether a cluster that is not under way may get a permit.
+func (p *planner) mayBegin(c *cluster) bool {
+	if c.member == nil {
+		return false
+	}
+	phase, reason := p.phaseBeforePermit(c)
+	return phase == api.FleetTargetPending && reason == reasonEligible
+}
+
+// followers lists clusters of passed waves that were deferred and have come back, as far as the concurrency of the last wave goes.
+func (p *planner) followers() []string {
+	var next []string
+	busy, all := 0, 0
+	for _, w := range p.status.Waves {
+		if w.Stage != api.FleetWavePassed && w.Stage != api.FleetWaveSkipped {
+			continue
+		}
+		for _, name := range w.Clusters {
+			c := p.clusters[name]
+			all++
+			switch {
+			case c.underWay() && !p.heldBefore(c):
+				busy++
+			case p.mayGoOn(c, 0):
+				next = append(next, name)
+			}
+		}
+	}
+	free := p.spec.Waves[len(p.spec.Waves)-1].MaxConcurrency.RoundUp(all) - busy
+	return next[:max(0, min(free, len(next)))]
+}
+
+func (p *planner) successMessage() string {
+	var deferred []string
+	for _, name := range p.names {
+		switch p.clusters[name].phase {
+		case api.FleetTargetDeferred, api.FleetTargetAwaitingDelivery, api.FleetTargetUnknown:
+			deferred = append(deferred, name)
+		}
+	}
+	if len(deferred) == 0 {
+		return "All waves have passed"
+	}
+	return fmt.Sprintf("All waves have passed; %d clusters are deferred and follow when they come back: %s", len(deferred), listNames(deferred))
+}

@@ -1,0 +1,123 @@
+package fleet
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"sluice.dev/sluice/pkg/api"
+)
+
+// beginWithdrawal begins a new epoch in which all clusters go back from the version of the release. No cluster gets the version again before a
+// person unblocks it.
+func (p *planner) beginWithdrawal(reason, message, actor string) {
+	p.beginEpoch(api.FleetVerbWithdraw)
+	p.mergeBlock(api.FleetBlock{Version: p.key(), Epoch: p.status.Epoch})
+	p.status.Paused = false
+	p.record(string(p.status.Phase), string(api.FleetPhaseWithdrawing), reason, message, actor)
+	p.status.Phase, p.status.Reason, p.status.Message = api.FleetPhaseWithdrawing, reason, message
+}
+
+// planWithdrawal tells every cluster that runs the version, or may begin it, to go back.
+func (p *planner) planWithdrawal() {
+	p.grant(api.FleetVerbWithdraw, 0, 0, p.clustersToReturn(p.needsWithdrawal))
+	left := p.returnsOutstanding()
+	switch {
+	case p.granted || len(left) > 0:
+		p.setPhase(api.FleetPhaseWithdrawing, p.status.Reason, p.withdrawalMessage(left))
+	default:
+		p.setPhase(api.FleetPhaseWithdrawn, p.status.Reason, fmt.Sprintf(
+			"%s was withdrawn from all clusters, and no cluster gets it again; release another version, or type: sluice fleet unblock %s -n %s", p.key(), p.seen.Name, p.seen.Namespace))
+	}
+}
+
+func (p *planner) withdrawalMessage(left []string) string {
+	return fmt.Sprintf("%s is withdrawn: %d clusters have not answered: %s", p.key(), len(left), listNames(left))
+}
+
+// planAbort takes back the clusters that are under way. Clusters that have completed keep the version.
+func (p *planner) planAbort() {
+	p.grant(api.FleetVerbAbort, 0, 0, p.clustersToReturn(p.needsAbort))
+	message := "The release is aborted. Clusters that had completed keep the version"
+	if left := p.returnsOutstanding(); len(left) > 0 {
+		message = fmt.Sprintf("The release is aborted: %d clusters have not answered: %s", len(left), listNames(left))
+	}
+	p.setPhase(api.FleetPhaseAborted, p.status.Reason, message)
+}
+
+// clustersToReturn lists clusters for a grant that takes a version back: first the clusters of a grant of an older epoch, whose permits an
+// executor may still be writing, because the next grant takes the place of that grant in the status.
+func (p *planner) clustersToReturn(needs func(*cluster) bool) []string {
+	var list []string
+	if g := p.status.Grant; g != nil && g.Epoch < p.status.Epoch && forward(g.Verb) {
+		for _, name := range g.Clusters {
+			if c := p.clusters[name]; c != nil && c.member != nil && !p.grantSeen(c, g) {
+				list = append(list, name)
+			}
+		}
+	}
+	for _, name := range p.names {
+		if c := p.clusters[name]; c.member != nil && !slices.Contains(list, name) && needs(c) {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// grantSeen reports whether the target of a cluster has the permit of a grant, or a newer one.
+func (p *planner) grantSeen(c *cluster, g *api.FleetGrant) bool {
+	return c.target != nil && (c.target.Permit.Epoch > g.Epoch || c.target.Permit.Epoch == g.Epoch && c.target.Permit.Seq >= g.Seq)
+}
+
+// needsWithdrawal reports whether a cluster runs a blocked version, or may begin it by an older permit, and was not told to go back.
+func (p *planner) needsWithdrawal(c *cluster) bool { return p.versionToWithdraw(c) != "" }
+
+// versionToWithdraw returns the blocked version from which a cluster is still to go back, "" for none.
+func (p *planner) versionToWithdraw(c *cluster) string {
+	if c.target != nil && c.target.Permit.Epoch == p.status.Epoch {
+		return ""
+	}
+	for _, b := range p.status.Blocked {
+		r := c.report
+		switch {
+		case b.Unblocked || c.target != nil && c.target.Permit.Verb == api.FleetVerbWithdraw && c.target.Permit.Version == b.Version:
+		case c.target != nil && c.target.Permit.Version == b.Version && !c.failed(),
+			r != nil && VersionNamed(r.Stable, b.Version),
+			r != nil && VersionNamed(r.Template, b.Version) && (r.State == api.FleetReportProgressing || r.State == api.FleetReportAtHold || r.Unpermitted != ""):
+			return b.Version
+		}
+	}
+	return ""
+}
+
+// needsAbort reports whether a cluster may be under way, but must not: by a permit of an older release, after a person has told the release to pass
+// over it, or after it has failed by the clock of the hub.
+func (p *planner) needsAbort(c *cluster) bool {
+	return c.target != nil && forward(c.target.Permit.Verb) && !c.completed() && !c.failed() &&
+		(c.target.Permit.Epoch < p.status.Began || p.status.Verb == api.FleetVerbAbort || c.phase == api.FleetTargetSkipped || c.phase == api.FleetTargetFailed)
+}
+
+// returnsOutstanding lists the clusters that were told to go back in this epoch and have not.
+func (p *planner) returnsOutstanding() []string {
+	var left []string
+	for _, name := range p.names {
+		c := p.clusters[name]
+		switch c.phase {
+		case api.FleetTargetSkipped, api.FleetTargetLeft:
+			continue
+		}
+		if c.target != nil && c.target.Permit.Epoch == p.status.Epoch && c.goingBack() {
+			left = append(left, name)
+		}
+	}
+	return left
+}
+
+// listNames joins the first names, and says how many others there are.
+func listNames(names []string) string {
+	const shown = 5
+	if len(names) <= shown {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d others", strings.Join(names[:shown], ", "), len(names)-shown)
+}
