@@ -67,7 +67,7 @@ func (p *planner) refuseCommand(c api.FleetCommand) string {
 	}
 	switch c.Action {
 	case api.FleetCommandApprove:
-		waits := p.status.Wave > 0 && (p.wave().Stage == api.FleetWaveHoldPause || p.wave().Stage == api.FleetWavePause)
+		waits := p.waveKnown() && (p.wave().Stage == api.FleetWaveHoldPause || p.wave().Stage == api.FleetWavePause)
 		switch {
 		case p.rejection() != nil && c.PauseSeq == p.status.PauseSeq:
 			return ""
@@ -85,7 +85,7 @@ func (p *planner) refuseCommand(c api.FleetCommand) string {
 			return "it names no cluster"
 		}
 	case api.FleetCommandSkip:
-		if len(c.Clusters) == 0 && (p.status.Wave == 0 || p.status.Phase != api.FleetPhaseStalled || p.status.Reason != "NothingProven") {
+		if len(c.Clusters) == 0 && (!p.waveKnown() || p.status.Phase != api.FleetPhaseStalled || p.status.Reason != "NothingProven") {
 			return "it names no cluster, and no wave stands still because nothing is proven"
 		}
 	case api.FleetCommandPromote:
@@ -101,6 +101,11 @@ func (p *planner) refuseCommand(c api.FleetCommand) string {
 		return "this version of Sluice does not know it"
 	}
 	return ""
+}
+
+// waveKnown reports whether the status has the wave under way.
+func (p *planner) waveKnown() bool {
+	return p.status.Wave > 0 && int(p.status.Wave) <= len(p.status.Waves)
 }
 
 // decide records a decision about the pause under way.

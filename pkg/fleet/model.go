@@ -39,6 +39,8 @@ type Seen struct {
 	Release api.FleetRelease
 	// Spec is the plan of the next release.
 	Spec Spec
+	// SpecProblem says why there is no valid Spec, and what to do; "" if there is one.
+	SpecProblem string
 	// Status is the committed status.
 	Status api.FleetRolloutStatus
 	// Members are all FleetMembers, by name.

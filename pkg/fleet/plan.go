@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,8 +18,7 @@ func Plan(seen Seen, now time.Time) Decision {
 	p := newPlanner(seen, now)
 	p.mergeReports()
 	p.followCommand()
-	p.readRelease()
-	if p.status.Release != nil {
+	if p.readRelease() {
 		p.readClusters()
 		if p.finishGrant() {
 			p.proceed()
@@ -64,23 +64,40 @@ func (p *planner) proceed() {
 	}
 }
 
-// readRelease begins a release if spec.release names another version than the status, and reads the plan of the release.
-func (p *planner) readRelease() {
+// readRelease begins a release if spec.release names another version than the status, and reads the plan of the release. It reports whether there is
+// a release to plan.
+func (p *planner) readRelease() bool {
 	key := ReleaseKey(p.seen.Release)
 	known := p.status.Release != nil && ReleaseKey(*p.status.Release) == key
 	switch {
 	case key == "" && p.status.Release == nil:
 		p.setPhase(api.FleetPhaseIdle, "NoRelease", "No version is named; set spec.release, or type: sluice fleet release "+p.seen.Name+" -n "+p.seen.Namespace)
-		return
+		return false
+	case key != "" && !known && p.seen.SpecProblem != "":
+		p.setPhase(api.FleetPhaseStalled, "InvalidPlan", p.seen.SpecProblem)
+		return false
 	case key != "" && !known:
 		p.beginRelease()
 	}
-	spec, err := Parse(*p.status.Plan)
-	if err != nil { // another version of Sluice has written it
-		p.setPhase(api.FleetPhaseStalled, "InvalidPlan", fmt.Sprintf("The plan in the status is not valid: %v; begin another release", err))
-		return
+	if err := p.readPlan(); err != nil { // another version of Sluice, or a person, has written the status
+		p.setPhase(api.FleetPhaseStalled, "InvalidStatus", fmt.Sprintf("The status is not valid: %v; set another spec.release to begin another release", err))
+		return false
 	}
-	p.spec = spec
+	return true
+}
+
+// readPlan reads the plan of the release from the status, and checks that the waves of the status belong to it.
+func (p *planner) readPlan() (err error) {
+	if p.status.Plan == nil {
+		return errors.New("it has a release without a plan")
+	}
+	if p.spec, err = Parse(*p.status.Plan); err != nil {
+		return err
+	}
+	if n := len(p.status.Waves); n > len(p.spec.Waves) || int(p.status.Wave) != n {
+		return fmt.Errorf("it has %d waves, the wave under way is %d, and the plan has %d waves", n, p.status.Wave, len(p.spec.Waves))
+	}
+	return nil
 }
 
 // beginRelease begins a new epoch with the version of spec.release. A version that a person has not unblocked begins as well: it stalls, and its

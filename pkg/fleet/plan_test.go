@@ -427,3 +427,31 @@ func TestNoGrantBeforeTheLastOneIsSeen(t *testing.T) {
 		t.Errorf("without the permits of grant 1 it decides on grant %d and writes %+v", d.Status.Grant.Seq, d.Targets)
 	}
 }
+
+func TestAStatusThatIsNotValidIsReported(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(*given){
+		"without a plan":               func(g *given) { g.Status.Plan = nil },
+		"with a plan of another kind":  func(g *given) { g.Status.Plan.Waves = nil },
+		"with a wave that never began": func(g *given) { g.Status.Wave = 7 },
+		"with more waves than planned": func(g *given) { g.Status.Waves = append(g.Status.Waves, g.Status.Waves...); g.Status.Wave = 2 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := aFleet(t, 2, everyone()).plan()
+			spoil(g)
+			g.Status.Grant, g.Targets = nil, map[string]Target{}
+			for _, action := range []api.FleetCommandAction{api.FleetCommandApprove, api.FleetCommandSkip, api.FleetCommandPromote, "Unknown"} {
+				g.command(api.FleetCommand{Action: action}).plan()
+			}
+			if g.Status.Reason != "InvalidStatus" || g.Status.Grant != nil {
+				t.Errorf("%s: %s, grant %v", g.Status.Reason, g.Status.Message, g.Status.Grant)
+			}
+		})
+	}
+	g := aFleet(t, 1, everyone())
+	g.SpecProblem = "The FleetPlan prod does not exist; create it, or name another one in spec.plan"
+	if g.plan(); g.Status.Reason != "InvalidPlan" || g.Status.Epoch != 0 || g.Status.Message != g.SpecProblem {
+		t.Errorf("without a plan: %+v", g.Status)
+	}
+}
