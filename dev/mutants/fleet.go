@@ -26,10 +26,10 @@ func reckless() []mutant {
 			"case ",
 		}}, models},
 		{"a newer version leaves clusters under way", []edit{{
-			"pkg/fleet/withdraw.go", "(c.target.Permit.Epoch < p.status.Began || ", "(",
+			"pkg/fleet/withdraw.go", "(p.outdated(c.target.Permit.Epoch) || ", "(",
 		}}, decisions},
 		{"a withdrawal forgets the clusters of the last grant", []edit{{
-			"pkg/fleet/withdraw.go", "g.Epoch < p.status.Epoch && forward(g.Verb)", "false && forward(g.Verb)",
+			"pkg/fleet/withdraw.go", "p.outdated(g.Epoch) && forward(g.Verb)", "false && forward(g.Verb)",
 		}}, unit("fleet", "TestAWithdrawalTakesBackTheClustersOfTheLastGrant")},
 		{"an approval counts for every pause", []edit{{
 			"pkg/fleet/wave.go", "a.Epoch == p.status.Epoch && a.PauseSeq == p.status.PauseSeq", "a.Epoch == p.status.Epoch",

@@ -19,6 +19,7 @@ const (
 	reasonNameTaken    = "NameTaken"
 	reasonGoingBack    = "GoingBack"
 	reasonNoIdentity   = "NoIdentity"
+	reasonForgotten    = "PermitForgotten"
 	reasonDeadline     = "ProgressDeadlineExceeded"
 	reasonUnhealthy    = "Unhealthy"
 	reasonEligible     = "Eligible"
@@ -142,7 +143,12 @@ func (c *cluster) failed() bool { return c.answered() && c.report.State == api.F
 
 // goingBack reports whether the cluster has been told to go back, and has not answered.
 func (c *cluster) goingBack() bool {
-	return c.target != nil && (c.target.Permit.Verb == api.FleetVerbAbort || c.target.Permit.Verb == api.FleetVerbWithdraw) && !c.completed()
+	return c.target != nil && !forward(c.target.Permit.Verb) && !c.completed() && !c.movedOn()
+}
+
+// movedOn reports whether the member has a newer permit than its target. A hub that was restored has forgotten it.
+func (c *cluster) movedOn() bool {
+	return c.target != nil && c.report != nil && olderReport(api.FleetReport{Epoch: c.target.Permit.Epoch, Seq: c.target.Permit.Seq}, *c.report)
 }
 
 // permitted reports whether the last permit of the cluster is about this release: it allows or holds it.
@@ -161,6 +167,8 @@ func (p *planner) phaseOf(c *cluster) (api.FleetTargetPhase, string) {
 		return api.FleetTargetSkipped, ""
 	case c.member == nil:
 		return api.FleetTargetLeft, ""
+	case c.status.Failure != "" && p.status.Verb == api.FleetVerbRelease && c.target != nil && c.target.Permit.Epoch >= p.status.Began:
+		return api.FleetTargetFailed, c.status.Failure // until a newer permit
 	case c.target != nil && c.target.Permit.Epoch == p.status.Epoch && !forward(c.target.Permit.Verb):
 		return p.phaseOfReturn(c)
 	case p.permitted(c):
@@ -174,8 +182,6 @@ func (p *planner) phaseOf(c *cluster) (api.FleetTargetPhase, string) {
 // phaseOfReturn is the phase of a cluster that has been told to go back in this epoch.
 func (p *planner) phaseOfReturn(c *cluster) (api.FleetTargetPhase, string) {
 	switch {
-	case c.status.Failure != "" && p.status.Verb == api.FleetVerbRelease:
-		return api.FleetTargetFailed, c.status.Failure
 	case c.completed() && p.status.Verb == api.FleetVerbRelease: // it has gone back from the version before
 		return p.phaseBeforePermit(c)
 	case c.completed():
@@ -191,6 +197,7 @@ func (p *planner) phaseOfReturn(c *cluster) (api.FleetTargetPhase, string) {
 // phaseBeforePermit is the phase of a cluster that has no permit for this release.
 func (p *planner) phaseBeforePermit(c *cluster) (api.FleetTargetPhase, string) {
 	r := c.report
+	goingBack := c.goingBack() && !p.retried(c) // the permit of another try takes the place of the order to go back
 	switch {
 	case c.member.NameTaken:
 		return api.FleetTargetDeferred, reasonNameTaken
@@ -204,10 +211,12 @@ func (p *planner) phaseBeforePermit(c *cluster) (api.FleetTargetPhase, string) {
 		return api.FleetTargetUngoverned, ""
 	case r.Unpermitted != "" && MatchesRelease(r.Template, *p.status.Release):
 		return api.FleetTargetUnpermitted, r.Unpermitted
-	case c.goingBack() && c.status.Since != nil && c.status.Reason == reasonGoingBack && p.elapsed(c.status.Since.Time, p.spec.ProgressDeadline):
+	case goingBack && c.status.Since != nil && c.status.Reason == reasonGoingBack && p.elapsed(c.status.Since.Time, p.spec.ProgressDeadline):
 		return api.FleetTargetFailed, reasonGoingBack
-	case c.goingBack():
+	case goingBack:
 		return api.FleetTargetPending, reasonGoingBack
+	case p.releasing(r):
+		return api.FleetTargetProgressing, reasonForgotten
 	case c.member.Cordoned:
 		return api.FleetTargetDeferred, reasonCordoned
 	case c.member.Unenforced:
@@ -230,12 +239,15 @@ func (p *planner) phaseBeforePermit(c *cluster) (api.FleetTargetPhase, string) {
 	return api.FleetTargetPending, reasonEligible
 }
 
+// releasing reports whether a cluster is under way to the version of the release. Without a permit in its target, the hub has forgotten the permit.
+func (p *planner) releasing(r *api.FleetReport) bool {
+	return (r.State == api.FleetReportProgressing || r.State == api.FleetReportAtHold) && MatchesRelease(r.Template, *p.status.Release) && !MatchesRelease(r.Stable, *p.status.Release)
+}
+
 // phaseOfPermit is the phase of a cluster that has a permit for this release.
 func (p *planner) phaseOfPermit(c *cluster) (api.FleetTargetPhase, string) {
 	s := &c.status
 	switch {
-	case s.Failure != "":
-		return api.FleetTargetFailed, s.Failure
 	case c.failed():
 		return api.FleetTargetFailed, c.report.Reason
 	case c.completed():

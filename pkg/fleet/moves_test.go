@@ -122,6 +122,15 @@ func (w *world) others() []move {
 	if m.stale && len(w.executors[1].writes) == 0 {
 		moves = append(moves, w.secondExecutor()...)
 	}
+	if m.backups && w.backup == nil {
+		moves = append(moves, move{"the hub is backed up", func(w *world) { w.backup = &backup{w.status, w.clone().targets} }})
+	}
+	if m.backups && w.backup != nil {
+		spend("the hub is restored", func(w *world) {
+			w.status, w.targets, w.executors, w.backup = w.backup.status, w.backup.targets, [2]executorWorld{}, nil
+			w.rv++
+		})
+	}
 	for i := range m.members {
 		c := w.members[i]
 		if c.gone {

@@ -32,10 +32,18 @@ type world struct {
 	members   []memberWorld
 	executors [2]executorWorld
 
+	backup *backup // of the hub's API server, nil for none
+
 	budget int // acts of users and faults that are left
 	// ghosts
 	completed []int64 // the epoch of the permit of the last completion of a member
 	withdrawn int8    // the version that the hub calls withdrawn, 0 for none
+}
+
+// backup is an earlier state of the hub's API server.
+type backup struct {
+	status  api.FleetRolloutStatus
+	targets map[string]Target
 }
 
 // memberWorld is a cluster with one governed Rollout. Its gate is the one of the design: a permit is used up by one release of the template that
@@ -99,6 +107,7 @@ type model struct {
 	stale   bool // the second executor plans by a late cache
 	crashes bool
 	cuts    bool // members are cut off, and come back
+	backups bool // the hub is restored from a backup
 	user    []api.FleetCommandAction
 	check   *checks
 }

@@ -283,9 +283,10 @@ func (p *planner) describeWave(w *api.FleetWaveStatus, busy, next, waiting int) 
 	}
 }
 
-// overtaken reports whether a cluster is under way by a permit of this release that is older than the epoch. It goes on by a new permit.
+// overtaken reports whether a cluster is under way by a permit of this release that is older than the epoch, or that the hub has forgotten. It goes on
+// by a new permit.
 func (p *planner) overtaken(c *cluster) bool {
-	return p.permitted(c) && c.target.Permit.Epoch < p.status.Epoch && c.target.Permit.Verb == api.FleetVerbRelease && c.underWay()
+	return c.reason == reasonForgotten || p.permitted(c) && c.target.Permit.Epoch < p.status.Epoch && c.target.Permit.Verb == api.FleetVerbRelease && c.underWay()
 }
 
 // heldBefore reports whether a cluster was told to hold, and its permit may be given again.

@@ -49,7 +49,7 @@ func (p *planner) planAbort() {
 // executor may still be writing, because the next grant takes the place of that grant in the status.
 func (p *planner) clustersToReturn(needs func(*cluster) bool) []string {
 	var list []string
-	if g := p.status.Grant; g != nil && g.Epoch < p.status.Epoch && forward(g.Verb) {
+	if g := p.status.Grant; g != nil && p.outdated(g.Epoch) && forward(g.Verb) {
 		for _, name := range g.Clusters {
 			if c := p.clusters[name]; c != nil && c.member != nil && !p.grantSeen(c, g) {
 				list = append(list, name)
@@ -62,6 +62,14 @@ func (p *planner) clustersToReturn(needs func(*cluster) bool) []string {
 		}
 	}
 	return list
+}
+
+// outdated reports whether forward permits of an epoch count no longer: those of an older release, and all of them while clusters go back.
+func (p *planner) outdated(epoch int64) bool {
+	if p.status.Verb == api.FleetVerbRelease {
+		return epoch < p.status.Began
+	}
+	return epoch < p.status.Epoch
 }
 
 // grantSeen reports whether the target of a cluster has the permit of a grant, or a newer one.
@@ -80,7 +88,7 @@ func (p *planner) versionToWithdraw(c *cluster) string {
 	for _, b := range p.status.Blocked {
 		r := c.report
 		switch {
-		case b.Unblocked || c.target != nil && c.target.Permit.Verb == api.FleetVerbWithdraw && c.target.Permit.Version == b.Version:
+		case b.Unblocked || c.target != nil && c.target.Permit.Verb == api.FleetVerbWithdraw && c.target.Permit.Version == b.Version && !c.movedOn():
 		case c.target != nil && c.target.Permit.Version == b.Version && !c.failed(),
 			r != nil && VersionNamed(r.Stable, b.Version),
 			r != nil && VersionNamed(r.Template, b.Version) && (r.State == api.FleetReportProgressing || r.State == api.FleetReportAtHold || r.Unpermitted != ""):
@@ -94,7 +102,7 @@ func (p *planner) versionToWithdraw(c *cluster) string {
 // over it, or after it has failed by the clock of the hub.
 func (p *planner) needsAbort(c *cluster) bool {
 	return c.target != nil && forward(c.target.Permit.Verb) && !c.completed() && !c.failed() &&
-		(c.target.Permit.Epoch < p.status.Began || p.status.Verb == api.FleetVerbAbort || c.phase == api.FleetTargetSkipped || c.phase == api.FleetTargetFailed)
+		(p.outdated(c.target.Permit.Epoch) || c.phase == api.FleetTargetSkipped || c.phase == api.FleetTargetFailed)
 }
 
 // returnsOutstanding lists the clusters that were told to go back in this epoch and have not.
