@@ -11,7 +11,7 @@ func reckless() []mutant {
 		{"a health without a permit counts as completed", []edit{{
 			"pkg/fleet/cluster.go", "c.answered() && c.report.State == api.FleetReportCompleted", "c.report != nil && c.target != nil && c.report.State == api.FleetReportCompleted",
 		}}, models},
-		{"clusters under way use no concurrency", []edit{{"pkg/fleet/wave.go", "RoundUp(len(w.Clusters))-busy)", "RoundUp(len(w.Clusters))-0*busy)"}}, models},
+		{"clusters under way use no concurrency", []edit{{"pkg/fleet/wave.go", "min(concurrency-l.busy, ", "min(concurrency, "}}, models},
 		{"a lost cluster uses no concurrency", []edit{{
 			"pkg/fleet/grant.go", "c.phase == api.FleetTargetPermitted || c.phase == api.FleetTargetProgressing || c.phase == api.FleetTargetUnknown",
 			"c.phase == api.FleetTargetPermitted || c.phase == api.FleetTargetProgressing",

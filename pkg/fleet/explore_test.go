@@ -151,6 +151,9 @@ func (c *checks) granted(w *world, next api.FleetRolloutStatus, g api.FleetGrant
 // moving reports whether a member may still go forward by a permit of the epoch that an executor has written.
 func (w *world) moving(i int, epoch int64) bool {
 	name, m := memberName(i), w.members[i]
+	if m.state == api.FleetReportProgressing && !m.back && m.permit.Epoch == epoch {
+		return true // also if it has not received an order to hold
+	}
 	t, is := w.targets[name]
 	if !is || t.Permit.Epoch != epoch || t.Permit.Verb != api.FleetVerbRelease {
 		return w.model.backups && m.state == api.FleetReportProgressing && !m.back && m.template == w.release // by a permit that the hub has forgotten

@@ -250,57 +250,72 @@ func (p *planner) countPhase(w *api.FleetWaveStatus, phase api.FleetTargetPhase)
 // grantWave gives permits to the next clusters of the wave, as far as its concurrency goes.
 func (p *planner) grantWave(holdAt int32) {
 	w, spec := p.wave(), p.spec.Waves[p.status.Wave-1]
-	busy, waiting := 0, 0
-	var again, next []string
-	for _, name := range w.Clusters {
+	l := p.lineUp(w.Clusters, holdAt)
+	p.grant(api.FleetVerbRelease, holdAt, p.status.Wave, l.clusters(spec.MaxConcurrency.RoundUp(len(w.Clusters))))
+	p.describeWave(w, l)
+}
+
+// line has clusters in the order of their permits.
+type line struct {
+	// busy is how many may be under way, those of again included.
+	busy int
+	// again are under way, or may be, and get a new permit without another slot. The clusters of next need a slot.
+	again, next []string
+	// waiting is how many wait until the version has arrived.
+	waiting int
+}
+
+// clusters returns those that get a permit now.
+func (l line) clusters(concurrency int) []string {
+	return append(l.again, l.next[:max(0, min(concurrency-l.busy, len(l.next)))]...)
+}
+
+// lineUp finds out which clusters may get a permit up to holdAt.
+func (p *planner) lineUp(names []string, holdAt int32) (l line) {
+	for _, name := range names {
 		c := p.clusters[name]
 		switch {
 		case p.overtaken(c):
-			busy++
-			again = append(again, name)
-		case c.underWay() && !p.heldBefore(c) || p.late(c):
-			busy++
+			l.busy++
+			l.again = append(l.again, name)
+		case c.underWay() || p.late(c):
+			l.busy++
 		case p.mayGoOn(c, holdAt):
-			next = append(next, name)
+			l.next = append(l.next, name)
 		case c.phase == api.FleetTargetAwaitingDelivery:
-			waiting++
+			l.waiting++
 		}
 	}
-	free := max(0, spec.MaxConcurrency.RoundUp(len(w.Clusters))-busy)
-	p.grant(api.FleetVerbRelease, holdAt, p.status.Wave, append(again, next[:min(free, len(next))]...))
-	p.describeWave(w, busy, len(next), waiting)
+	return l
 }
 
-func (p *planner) describeWave(w *api.FleetWaveStatus, busy, next, waiting int) {
+func (p *planner) describeWave(w *api.FleetWaveStatus, l line) {
 	soaking := p.countPhase(w, api.FleetTargetSoaking)
+	idle := l.busy == 0 && len(l.next) == 0
 	switch {
-	case busy == 0 && next == 0 && soaking > 0 && waiting == 0:
+	case idle && soaking > 0 && l.waiting == 0:
 		p.setPhase(api.FleetPhaseSoaking, "Soak", fmt.Sprintf("%d clusters of wave %s soak", soaking, w.Name))
-	case busy == 0 && next == 0 && waiting > 0:
-		p.setPhase(api.FleetPhaseWaiting, "Delivery", fmt.Sprintf("%d clusters of wave %s wait until the version has arrived", waiting, w.Name))
+	case idle && l.waiting > 0:
+		p.setPhase(api.FleetPhaseWaiting, "Delivery", fmt.Sprintf("%d clusters of wave %s wait until the version has arrived", l.waiting, w.Name))
 	default:
 		p.setPhase(api.FleetPhaseProgressing, "Wave", fmt.Sprintf("wave %s is under way", w.Name))
 	}
 }
 
-// overtaken reports whether a cluster is under way by a permit of this release that is older than the epoch, or that the hub has forgotten. It goes on
-// by a new permit.
+// overtaken reports whether a cluster may be under way although its last permit says nothing about that: the permit is older than the epoch, the hub
+// has forgotten it, or it is an order to hold that the cluster has not answered. It goes on by a new permit.
 func (p *planner) overtaken(c *cluster) bool {
-	return c.reason == reasonForgotten || p.permitted(c) && c.target.Permit.Epoch < p.status.Epoch && c.target.Permit.Verb == api.FleetVerbRelease && c.underWay()
-}
-
-// heldBefore reports whether a cluster was told to hold, and its permit may be given again.
-func (p *planner) heldBefore(c *cluster) bool {
-	return p.permitted(c) && c.target.Permit.Verb == api.FleetVerbHold
+	if c.reason == reasonForgotten {
+		return true
+	}
+	return p.permitted(c) && c.underWay() && c.phase != api.FleetTargetUnknown &&
+		(c.target.Permit.Epoch < p.status.Epoch || c.target.Permit.Verb == api.FleetVerbHold)
 }
 
 // mayGoOn reports whether a cluster may get a permit up to holdAt.
 func (p *planner) mayGoOn(c *cluster, holdAt int32) bool {
-	switch {
-	case p.heldBefore(c):
-		return (c.underWay() || c.phase == api.FleetTargetAtHold) && c.phase != api.FleetTargetUnknown
-	case c.phase == api.FleetTargetAtHold:
-		return holdAt == 0 && c.target.Permit.HoldAt > 0
+	if c.phase == api.FleetTargetAtHold {
+		return c.target.Permit.Verb == api.FleetVerbHold || holdAt == 0 && c.target.Permit.HoldAt > 0
 	}
 	return (c.phase == api.FleetTargetPending || p.retried(c)) && p.mayBegin(c)
 }
@@ -316,25 +331,13 @@ func (p *planner) mayBegin(c *cluster) bool {
 
 // followers lists clusters of passed waves that were deferred and have come back, as far as the concurrency of the last wave goes.
 func (p *planner) followers() []string {
-	var next []string
-	busy, all := 0, 0
+	var names []string
 	for _, w := range p.status.Waves {
-		if w.Stage != api.FleetWavePassed && w.Stage != api.FleetWaveSkipped {
-			continue
-		}
-		for _, name := range w.Clusters {
-			c := p.clusters[name]
-			all++
-			switch {
-			case c.underWay() && !p.heldBefore(c):
-				busy++
-			case p.mayGoOn(c, 0):
-				next = append(next, name)
-			}
+		if w.Stage == api.FleetWavePassed || w.Stage == api.FleetWaveSkipped {
+			names = append(names, w.Clusters...)
 		}
 	}
-	free := p.spec.Waves[len(p.spec.Waves)-1].MaxConcurrency.RoundUp(all) - busy
-	return next[:max(0, min(free, len(next)))]
+	return p.lineUp(names, 0).clusters(p.spec.Waves[len(p.spec.Waves)-1].MaxConcurrency.RoundUp(len(names)))
 }
 
 func (p *planner) successMessage() string {
