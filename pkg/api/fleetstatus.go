@@ -162,6 +162,8 @@ type FleetWaveStatus struct {
 	Since metav1.MicroTime `json:"since"`
 	// When the wave began.
 	Began metav1.MicroTime `json:"began"`
+	// Since when the hub waits until the version has arrived: since the wave began, since its last cluster joined, or since the last pause.
+	DeliveryFrom metav1.MicroTime `json:"deliveryFrom"`
 	// The clusters of the wave, in the order of their permits.
 	// +optional
 	// +listType=atomic

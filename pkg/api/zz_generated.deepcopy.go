@@ -1017,6 +1017,7 @@ func (in *FleetWaveStatus) DeepCopyInto(out *FleetWaveStatus) {
 	*out = *in
 	in.Since.DeepCopyInto(&out.Since)
 	in.Began.DeepCopyInto(&out.Began)
+	in.DeliveryFrom.DeepCopyInto(&out.DeliveryFrom)
 	if in.Clusters != nil {
 		in, out := &in.Clusters, &out.Clusters
 		*out = make([]string, len(*in))

@@ -10,7 +10,9 @@ import (
 func (p *planner) mergeBlock(block api.FleetBlock) {
 	i := slices.IndexFunc(p.status.Blocked, func(b api.FleetBlock) bool { return b.Version == block.Version })
 	switch {
-	case i >= 0 && p.status.Blocked[i].Epoch >= block.Epoch:
+	case i >= 0 && (p.status.Blocked[i].Epoch > block.Epoch || p.status.Blocked[i].Epoch == block.Epoch && block.Unblocked):
+		return
+	case i >= 0 && p.status.Blocked[i] == block:
 		return
 	case i >= 0:
 		p.status.Blocked = slices.Delete(p.status.Blocked, i, i+1)
@@ -19,6 +21,21 @@ func (p *planner) mergeBlock(block api.FleetBlock) {
 	if n := len(p.status.Blocked); n > api.MaxFleetBlocks {
 		p.status.Blocked = slices.Delete(p.status.Blocked, 0, n-api.MaxFleetBlocks)
 	}
+}
+
+// templateBlocked reports whether one of the names of a version is blocked.
+func (p *planner) templateBlocked(v api.FleetVersion) bool {
+	return slices.ContainsFunc(versionKeys(v), p.blocked)
+}
+
+// blockEpoch returns the epoch of the entry of a version, 0 without one.
+func (p *planner) blockEpoch(key string) int64 {
+	for _, b := range p.status.Blocked {
+		if b.Version == key {
+			return b.Epoch
+		}
+	}
+	return 0
 }
 
 // blocked reports whether no cluster may get a version.

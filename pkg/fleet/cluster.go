@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -20,6 +21,7 @@ const (
 	reasonGoingBack    = "GoingBack"
 	reasonNoIdentity   = "NoIdentity"
 	reasonForgotten    = "PermitForgotten"
+	reasonBlocked      = "Blocked"
 	reasonDeadline     = "ProgressDeadlineExceeded"
 	reasonUnhealthy    = "Unhealthy"
 	reasonEligible     = "Eligible"
@@ -60,6 +62,19 @@ func (p *planner) readClusters() {
 	for _, name := range p.names {
 		p.readCluster(p.clusters[name])
 	}
+	p.status.Retries = slices.DeleteFunc(p.status.Retries, func(name string) bool {
+		c := p.clusters[name]
+		return c == nil || !c.mayTryAgain()
+	})
+}
+
+// mayTryAgain reports whether a person can tell the cluster to try again.
+func (c *cluster) mayTryAgain() bool {
+	switch c.phase {
+	case api.FleetTargetFailed, api.FleetTargetDiverged, api.FleetTargetNoWayBack, api.FleetTargetUnpermitted:
+		return true
+	}
+	return c.goingBack()
 }
 
 // clusterNamed returns the cluster of that name.
@@ -75,7 +90,7 @@ func (p *planner) clusterNamed(name string) *cluster {
 		c.target, c.report = &t, t.Status.Report
 		c.status = t.Status // its pointers are replaced, and nothing is written through them
 	}
-	if r, is := p.seen.Reports[name]; is && (c.report == nil || !olderReport(r, *c.report) && !sameReport(r, *c.report)) {
+	if r, is := p.seen.Reports[name]; is && (c.report == nil || (!olderReport(r, *c.report) || gone(r)) && !sameReport(r, *c.report)) {
 		c.report = &r
 	}
 	p.clusters[name] = c
@@ -85,6 +100,11 @@ func (p *planner) clusterNamed(name string) *cluster {
 // olderReport reports whether a report answers an older permit than another one.
 func olderReport(a, b api.FleetReport) bool {
 	return a.Epoch < b.Epoch || a.Epoch == b.Epoch && a.Seq < b.Seq
+}
+
+// gone reports whether a cluster has no governed Rollout any more. Such a report answers no permit.
+func gone(r api.FleetReport) bool {
+	return r.State == api.FleetReportAbsent || r.State == api.FleetReportUngoverned
 }
 
 func sameReport(a, b api.FleetReport) bool {
@@ -136,7 +156,12 @@ func (c *cluster) answered() bool {
 }
 
 // completed reports whether the member has carried out its last permit.
-func (c *cluster) completed() bool { return c.answered() && c.report.State == api.FleetReportCompleted }
+func (c *cluster) completed() bool {
+	if !c.answered() || c.report.State != api.FleetReportCompleted {
+		return false
+	}
+	return !forward(c.target.Permit.Verb) || c.target.Permit.Revision == "" || c.report.Stable.Revision == c.target.Permit.Revision
+}
 
 // failed reports whether the release of the last permit has ended without success.
 func (c *cluster) failed() bool { return c.answered() && c.report.State == api.FleetReportFailed }
@@ -167,7 +192,11 @@ func (p *planner) phaseOf(c *cluster) (api.FleetTargetPhase, string) {
 		return api.FleetTargetSkipped, ""
 	case c.member == nil:
 		return api.FleetTargetLeft, ""
-	case c.status.Failure != "" && p.status.Verb == api.FleetVerbRelease && c.target != nil && c.target.Permit.Epoch >= p.status.Began:
+	case c.report != nil && c.report.State == api.FleetReportAbsent:
+		return api.FleetTargetAbsent, ""
+	case c.report != nil && c.report.State == api.FleetReportUngoverned:
+		return api.FleetTargetUngoverned, ""
+	case c.status.Failure != "" && p.status.Verb == api.FleetVerbRelease && c.target != nil && (c.target.Permit.Epoch >= p.status.Began || c.goingBack() && !p.retried(c)):
 		return api.FleetTargetFailed, c.status.Failure // until a newer permit
 	case c.target != nil && c.target.Permit.Epoch == p.status.Epoch && !forward(c.target.Permit.Verb):
 		return p.phaseOfReturn(c)
@@ -190,6 +219,9 @@ func (p *planner) phaseOfReturn(c *cluster) (api.FleetTargetPhase, string) {
 		return api.FleetTargetFailed, c.report.Reason
 	case !p.reachable(c):
 		return api.FleetTargetUnknown, reasonUnreachable
+	}
+	if c.status.Reason == reasonGoingBack && c.status.Since != nil && p.status.Verb == api.FleetVerbRelease && p.elapsed(c.status.Since.Time, p.spec.ProgressDeadline) {
+		return api.FleetTargetFailed, reasonGoingBack
 	}
 	return api.FleetTargetProgressing, reasonGoingBack
 }
@@ -224,14 +256,18 @@ func (p *planner) phaseBeforePermit(c *cluster) (api.FleetTargetPhase, string) {
 	}
 	runs := MatchesRelease(r.Stable, *p.status.Release)
 	arrived := MatchesRelease(r.Template, *p.status.Release)
-	if arrived && runs && r.Template.Revision != r.Stable.Revision {
-		return api.FleetTargetAwaitingDelivery, reasonNoIdentity // a change that the name of the version does not show
+	why := ""
+	switch {
+	case arrived && runs && r.Template.Revision != r.Stable.Revision:
+		why = reasonNoIdentity // a change that the name of the version does not show
+	case arrived && p.templateBlocked(r.Template):
+		why = reasonBlocked // it was withdrawn under another name
 	}
-	if !arrived && p.seen.Delivery != DeliveryPatch {
-		if c.wave > 0 && p.elapsed(p.status.Waves[c.wave-1].Began.Time, p.spec.DeliveryDeadline) {
-			return api.FleetTargetDeferred, reasonNotDelivered
+	if !arrived || why != "" {
+		if c.wave > 0 && p.elapsed(p.status.Waves[c.wave-1].DeliveryFrom.Time, p.spec.DeliveryDeadline) {
+			return api.FleetTargetDeferred, cmp.Or(why, reasonNotDelivered)
 		}
-		return api.FleetTargetAwaitingDelivery, ""
+		return api.FleetTargetAwaitingDelivery, why
 	}
 	if !r.CanGoBack && p.spec.withdraws() && !p.spec.AllowNoWayBack && !runs {
 		return api.FleetTargetNoWayBack, ""
@@ -250,8 +286,10 @@ func (p *planner) phaseOfPermit(c *cluster) (api.FleetTargetPhase, string) {
 	switch {
 	case c.failed():
 		return api.FleetTargetFailed, c.report.Reason
-	case c.completed():
+	case c.completed() || s.CompletedAt != nil && MatchesRelease(c.report.Stable, *p.status.Release):
 		return p.phaseOfSoak(c)
+	case c.member.LastSeen.IsZero() && p.starting:
+		return api.FleetTargetPermitted, reasonUnreachable // the executor has still to hear it
 	case !p.reachable(c):
 		p.stopProgress(s)
 		return api.FleetTargetUnknown, reasonUnreachable
@@ -276,7 +314,7 @@ func (p *planner) phaseOfPermit(c *cluster) (api.FleetTargetPhase, string) {
 // progressExpired counts the time of a release under way. The time stands still while the cluster waits for a person of its own.
 func (p *planner) progressExpired(c *cluster) bool {
 	s := &c.status
-	if c.answered() && c.report.AwaitsPerson {
+	if c.answered() && c.report.AwaitsPerson || c.target.Permit.Verb == api.FleetVerbHold {
 		p.stopProgress(s)
 		return false
 	}
@@ -316,7 +354,11 @@ func (p *planner) phaseOfSoak(c *cluster) (api.FleetTargetPhase, string) {
 	}
 	reachable := p.reachable(c)
 	if !reachable || c.unhealthy {
-		s.Soaked, s.SoakingSince = stopClock(s.Soaked, s.SoakingSince, p.now)
+		until := p.now
+		if !reachable && c.member.LastSeen.Before(until) {
+			until = c.member.LastSeen
+		}
+		s.Soaked, s.SoakingSince = stopClock(s.Soaked, s.SoakingSince, until)
 	} else {
 		if s.SoakingSince == nil {
 			at := p.microNow()
@@ -327,6 +369,8 @@ func (p *planner) phaseOfSoak(c *cluster) (api.FleetTargetPhase, string) {
 		}
 	}
 	switch {
+	case !reachable && (p.cutOff || p.starting):
+		return api.FleetTargetSoaking, reasonUnreachable
 	case p.elapsed(s.CompletedAt.Time, soakLimit*max(soak, UnreachableAfter)):
 		return api.FleetTargetFailed, reasonUnhealthy
 	case !reachable:

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -30,6 +31,9 @@ func (p *planner) followCommand() {
 		p.status.Paused, p.status.Restored = false, false
 		if p.status.Verb == api.FleetVerbAbort {
 			p.beginRelease()
+		}
+		if p.waveKnown() {
+			p.wave().DeliveryFrom = p.microNow()
 		}
 	case api.FleetCommandRollback:
 		p.beginWithdrawal("RolledBack", said, c.Actor)
@@ -93,10 +97,17 @@ func (p *planner) refuseCommand(c api.FleetCommand) string {
 			return fmt.Sprintf("wave %d has passed", c.Through)
 		}
 	case api.FleetCommandUnblock:
-		if !p.blocked(c.Version) {
+		switch {
+		case !p.blocked(c.Version):
 			return fmt.Sprintf("the version %q is not blocked", c.Version)
+		case p.seen.SpecProblem != "":
+			return p.seen.SpecProblem
 		}
-	case api.FleetCommandPause, api.FleetCommandResume, api.FleetCommandRollback, api.FleetCommandAbort:
+	case api.FleetCommandResume:
+		if p.status.Verb == api.FleetVerbAbort && (p.seen.SpecProblem != "" || ReleaseKey(p.seen.Release) == "") {
+			return cmp.Or(p.seen.SpecProblem, "spec.release names no version")
+		}
+	case api.FleetCommandPause, api.FleetCommandRollback, api.FleetCommandAbort:
 	default:
 		return "this version of Sluice does not know it"
 	}
@@ -120,7 +131,7 @@ func (p *planner) decide(c api.FleetCommand, d api.Decision) {
 
 // unblock lets clusters get a version again. If spec.release still names it, its release begins again with the first wave.
 func (p *planner) unblock(key string) {
-	p.mergeBlock(api.FleetBlock{Version: key, Epoch: p.status.Epoch + 1, Unblocked: true})
+	p.mergeBlock(api.FleetBlock{Version: key, Epoch: max(p.status.Epoch, p.blockEpoch(key)) + 1, Unblocked: true})
 	if p.status.Verb == api.FleetVerbWithdraw && p.key() == key && ReleaseKey(p.seen.Release) == key {
 		p.beginRelease()
 	}

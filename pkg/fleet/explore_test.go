@@ -354,7 +354,7 @@ func keyStatus(s *api.FleetRolloutStatus, targets map[string]Target) *api.FleetR
 		return nil
 	}
 	short := *s.DeepCopy()
-	short.Transitions, short.TransitionSeq, short.Message, short.Plan = nil, 0, "", nil
+	short.Transitions, short.TransitionSeq, short.Plan = nil, 0, nil
 	if n := len(short.Approvals); n > 0 {
 		short.Approvals = short.Approvals[n-1:]
 		short.Approvals[0].Time = metav1.MicroTime{}

@@ -19,10 +19,19 @@ func (p *planner) finishGrant() bool {
 	}
 	done := true
 	for _, name := range g.Clusters {
-		if c := p.clusters[name]; c != nil && c.member != nil && !p.hasGrant(c, g) {
-			p.targets[name] = Target{Permit: p.permitOf(c, g), Status: api.FleetTargetStatus{Wave: c.wave, Report: c.report}}
-			done = false
+		c := p.clusters[name]
+		if c == nil || c.member == nil || p.hasGrant(c, g) {
+			continue
 		}
+		done = false
+		if forward(g.Verb) && c.report == nil {
+			continue // the permit names the template of the report, which the executor has still to read
+		}
+		status := api.FleetTargetStatus{Wave: c.wave, Report: c.report}
+		if g.Verb == api.FleetVerbAbort && p.permitted(c) && c.phase != api.FleetTargetSkipped {
+			c.status.Failure = cmp.Or(c.status.Failure, reasonDeadline)
+		}
+		p.targets[name] = Target{Permit: p.permitOf(c, g), Status: status}
 	}
 	return done
 }
@@ -38,8 +47,16 @@ func (p *planner) permitOf(c *cluster, g *api.FleetGrant) api.FleetPermit {
 	switch g.Verb {
 	case api.FleetVerbAbort:
 		permit.Version = "" // each version that is under way without a newer permit
+		if c.target != nil {
+			permit.NotAfter = c.target.Permit.NotAfter // until then the cluster may not know that it must go back
+		}
 	case api.FleetVerbWithdraw:
-		permit.Version = cmp.Or(p.versionToWithdraw(c), permit.Version)
+		if version := p.versionToWithdraw(c); version != "" || p.status.Verb != api.FleetVerbWithdraw {
+			permit.Version = version
+		}
+		if permit.Version == "" { // it has gone back meanwhile
+			permit.Verb = api.FleetVerbAbort
+		}
 	}
 	if !forward(g.Verb) {
 		return permit
@@ -70,10 +87,11 @@ func (p *planner) grant(verb api.FleetVerb, holdAt, wave int32, clusters []strin
 func (p *planner) renewPermits() {
 	for _, name := range p.names {
 		c := p.clusters[name]
-		if !p.permitted(c) || c.target.Permit.NotAfter == nil || c.status.ProgressingSince != nil || !c.underWay() && c.phase != api.FleetTargetAtHold {
+		if !p.permitted(c) || c.target.Permit.NotAfter == nil || c.status.ProgressingSince != nil || c.phase == api.FleetTargetUnknown ||
+			!c.underWay() && c.phase != api.FleetTargetAtHold {
 			continue
 		}
-		if left := p.spec.ProgressDeadline - c.status.Progressed.Duration; p.elapsed(c.target.Permit.NotAfter.Time, -left/2) {
+		if left := max(p.spec.ProgressDeadline-c.status.Progressed.Duration, shortestRenewal); p.elapsed(c.target.Permit.NotAfter.Time, -left/2) {
 			next := Target{Permit: c.target.Permit, Status: c.status}
 			end := metav1.NewMicroTime(p.now.Add(left).Truncate(time.Microsecond))
 			next.Permit.NotAfter = &end
@@ -82,9 +100,9 @@ func (p *planner) renewPermits() {
 	}
 }
 
-// late reports whether a cluster that has failed by the clock of the hub may still go forward under its permit.
+// late reports whether a cluster that has failed by the clock of the hub, or holds another version, may still go forward under its permit.
 func (p *planner) late(c *cluster) bool {
-	if c.phase != api.FleetTargetFailed || c.target == nil || c.completed() || c.failed() || c.target.Permit.Verb != api.FleetVerbRelease {
+	if c.phase != api.FleetTargetFailed && c.phase != api.FleetTargetDiverged || c.target == nil || c.completed() || c.failed() || c.target.Permit.Verb == api.FleetVerbHold {
 		return false
 	}
 	return c.target.Permit.NotAfter != nil && !p.elapsed(c.target.Permit.NotAfter.Time, clockSkew)

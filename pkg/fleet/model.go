@@ -22,6 +22,10 @@ const (
 	startupWait = 5 * time.Minute
 	// clockSkew is how far the clocks of hub and members may be apart.
 	clockSkew = 2 * time.Minute
+	// shortestRenewal is how long a renewed permit is at least.
+	shortestRenewal = 5 * time.Minute
+	// maxEpochLead is how far the epoch of a report may be beyond that of the hub and beyond the time. No hub gives such numbers.
+	maxEpochLead = 1_000_000
 	// cutOffWindow: if more than half of the members are lost within it, the hub is cut off, and not the members.
 	cutOffWindow = time.Minute
 	// soakLimit times the soak is how long a cluster may take to soak.

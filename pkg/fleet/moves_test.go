@@ -35,13 +35,18 @@ func (w *world) helpful() []move {
 	if len(moves) == 0 {
 		moves = w.approve()
 	}
-	if len(moves) == 0 {
+	if len(moves) == 0 && !w.awaitsPerson() {
 		moves = w.timePasses()
 	}
 	if cut := w.cutMembers(); len(cut) > 0 && len(moves) == len(cut) { // all others have done what they can
 		moves = append(moves, w.timePasses()...)
 	}
 	return moves
+}
+
+// awaitsPerson reports whether only a person can let the release go on. Permits are still renewed in that time.
+func (w *world) awaitsPerson() bool {
+	return w.status.Phase == api.FleetPhaseStalled || w.status.Phase == api.FleetPhasePaused && w.status.Reason != "Duration"
 }
 
 func (w *world) cutMembers() []int {

@@ -46,6 +46,11 @@ func (p *planner) withdrawalReason() (reason, message string) {
 func (p *planner) obstacle() *obstacle {
 	name, ns := p.seen.Name, p.seen.Namespace
 	switch {
+	case p.unplanned:
+		return &obstacle{api.FleetPhaseStalled, "InvalidPlan", p.seen.SpecProblem, true}
+	case p.seen.Delivery == DeliveryPatch:
+		return &obstacle{api.FleetPhaseStalled, "Unsupported", fmt.Sprintf(
+			"delivery Patch is not supported by this version of Sluice; set spec.delivery to External: kubectl edit fleetrollout %s -n %s", name, ns), true}
 	case p.blocked(p.key()):
 		return &obstacle{api.FleetPhaseStalled, "Blocked", fmt.Sprintf(
 			"%s was withdrawn before; release another version, or type: sluice fleet unblock %s -n %s", p.key(), name, ns), true}
@@ -82,7 +87,7 @@ func (p *planner) obstacle() *obstacle {
 
 // rejection returns the last decision of this release if it is a rejection.
 func (p *planner) rejection() *api.FleetApproval {
-	if n := len(p.status.Approvals); n > 0 && p.status.Approvals[n-1].Epoch == p.status.Epoch && p.status.Approvals[n-1].Decision == api.DecisionReject {
+	if n := len(p.status.Approvals); n > 0 && p.status.Approvals[n-1].Epoch >= p.status.Began && p.status.Approvals[n-1].Decision == api.DecisionReject {
 		return &p.status.Approvals[n-1]
 	}
 	return nil
@@ -110,9 +115,15 @@ func (p *planner) countsAsFailed(c *cluster) bool {
 	case api.FleetTargetFailed, api.FleetTargetWithdrawn, api.FleetTargetNoWayBack, api.FleetTargetDiverged, api.FleetTargetUnpermitted:
 		return true
 	case api.FleetTargetCompleted:
-		return c.unhealthy
+		return c.unhealthy && !p.allPassed()
 	}
 	return false
+}
+
+// allPassed reports whether the last wave has passed.
+func (p *planner) allPassed() bool {
+	n := len(p.status.Waves)
+	return n == len(p.spec.Waves) && (p.status.Waves[n-1].Stage == api.FleetWavePassed || p.status.Waves[n-1].Stage == api.FleetWaveSkipped)
 }
 
 // countsAsUnreachable reports whether a cluster uses the budget of unreachable ones.
@@ -182,8 +193,10 @@ func (p *planner) readConnections() {
 		if m == nil {
 			continue
 		}
-		if m.LastSeen.IsZero() {
+		if _, reported := p.seen.Reports[name]; m.LastSeen.IsZero() || !reported {
 			p.starting = p.starting || !p.elapsed(p.seen.Started, startupWait)
+		}
+		if m.LastSeen.IsZero() && p.status.CutOffSince == nil {
 			continue
 		}
 		known++

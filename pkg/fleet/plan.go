@@ -40,6 +40,8 @@ type planner struct {
 	names   []string
 	targets map[string]Target
 	wake    time.Time
+	// unplanned: spec.release names another version, and there is no valid plan for it.
+	unplanned bool
 	// cutOff: the hub has lost most of its members at once.
 	cutOff bool
 	// starting: the executor has started a short time ago, and has not heard every member.
@@ -68,14 +70,16 @@ func (p *planner) proceed() {
 // a release to plan.
 func (p *planner) readRelease() bool {
 	key := ReleaseKey(p.seen.Release)
-	known := p.status.Release != nil && ReleaseKey(*p.status.Release) == key
+	known := p.status.Release != nil && p.status.Release.Version == p.seen.Release.Version && ImagesDigest(p.status.Release.Images) == ImagesDigest(p.seen.Release.Images)
 	switch {
 	case key == "" && p.status.Release == nil:
 		p.setPhase(api.FleetPhaseIdle, "NoRelease", "No version is named; set spec.release, or type: sluice fleet release "+p.seen.Name+" -n "+p.seen.Namespace)
 		return false
-	case key != "" && !known && p.seen.SpecProblem != "":
+	case key != "" && !known && p.seen.SpecProblem != "" && p.status.Release == nil:
 		p.setPhase(api.FleetPhaseStalled, "InvalidPlan", p.seen.SpecProblem)
 		return false
+	case key != "" && !known && p.seen.SpecProblem != "":
+		p.unplanned = true
 	case key != "" && !known:
 		p.beginRelease()
 	}
@@ -116,13 +120,15 @@ func (p *planner) beginRelease() {
 func (p *planner) beginEpoch(verb api.FleetVerb) {
 	highest := p.status.Epoch
 	for _, r := range p.seen.Reports {
-		highest = max(highest, r.Epoch)
+		if !p.absurdEpoch(r.Epoch) {
+			highest = max(highest, r.Epoch)
+		}
+	}
+	for _, b := range p.status.Blocked {
+		highest = max(highest, b.Epoch)
 	}
 	for _, t := range p.seen.Targets {
 		highest = max(highest, t.Permit.Epoch)
-		if t.Status.Report != nil {
-			highest = max(highest, t.Status.Report.Epoch)
-		}
 	}
 	p.status.Epoch, p.status.Verb = max(highest+1, p.now.Unix()), verb
 }
@@ -132,8 +138,13 @@ func (p *planner) mergeReports() {
 	restored := false
 	for _, name := range slices.Sorted(maps.Keys(p.seen.Reports)) {
 		r := p.seen.Reports[name]
+		if p.absurdEpoch(r.Epoch) {
+			continue
+		}
 		for _, block := range r.Blocked {
-			p.mergeBlock(block)
+			if !block.Unblocked && !p.absurdEpoch(block.Epoch) { // a member cannot unblock
+				p.mergeBlock(block)
+			}
 		}
 		restored = restored || p.status.Epoch > 0 && (r.Epoch > p.status.Epoch || r.Epoch == p.status.Epoch && r.Seq > p.grantSeq())
 	}
@@ -143,6 +154,11 @@ func (p *planner) mergeReports() {
 		p.beginEpoch(verb)
 		p.record(string(p.status.Phase), string(api.FleetPhaseStalled), "HubRestored", "members have newer permits than this hub remembers", "")
 	}
+}
+
+// absurdEpoch reports whether no hub has given an epoch: it is far beyond the time and the epoch of this hub.
+func (p *planner) absurdEpoch(epoch int64) bool {
+	return epoch > max(p.now.Unix(), p.status.Epoch)+maxEpochLead
 }
 
 func (p *planner) grantSeq() int64 {

@@ -92,6 +92,15 @@ func (g *given) plan(silent ...string) *given {
 	panic("the executor does not come to rest")
 }
 
+// claims adds a block to each report.
+func (g *given) claims(block api.FleetBlock) *given {
+	for name, r := range g.Reports {
+		r.Blocked = append(slices.Clone(r.Blocked), block)
+		g.Reports[name] = r
+	}
+	return g
+}
+
 func (g *given) after(d time.Duration) *given {
 	g.now = g.now.Add(d)
 	return g
@@ -154,7 +163,7 @@ func TestDecisions(t *testing.T) {
 		},
 		"failed metrics take the version back everywhere": {
 			aFleet(t, 3, everyone()).plan().answer(api.FleetReportCompleted, "", "c0").answer(api.FleetReportProgressing, "", "c1").answer(api.FleetReportFailed, api.FleetReasonMetrics, c2).plan(),
-			"Withdrawing AnalysisFailed; c0 Progressing GoingBack, c1 Progressing GoingBack, c2 Pending Eligible",
+			"Withdrawing AnalysisFailed; c0 Progressing GoingBack, c1 Progressing GoingBack, c2 Progressing GoingBack",
 		},
 		"a withdrawn version is withdrawn when all have answered": {
 			aFleet(t, 3, everyone()).plan().answer(api.FleetReportProgressing, "", all...).command(api.FleetCommand{Action: api.FleetCommandRollback}).plan().answer(api.FleetReportCompleted, "", all...).plan(),
@@ -290,6 +299,87 @@ func TestDecisions(t *testing.T) {
 				return g.report("c0", api.FleetReport{Epoch: p.Epoch, Seq: p.Seq, State: api.FleetReportHeld, Template: api.FleetVersion{Version: "v9", Revision: "h9"}}).plan()
 			}(),
 			"Paused BudgetExceeded; c0 Diverged",
+		},
+		"a member cannot unblock a version": {
+			aFleet(t, 1, everyone()).plan().command(api.FleetCommand{Action: api.FleetCommandRollback}).plan().answer(api.FleetReportCompleted, "", "c0").
+				claims(api.FleetBlock{Version: "version/v2", Epoch: 500, Unblocked: true}).plan(),
+			"Withdrawn RolledBack; c0 Withdrawn",
+		},
+		"a version that was withdrawn by its images gets no permit by its name": {
+			func() *given {
+				g := aFleet(t, 1, everyone()).claims(api.FleetBlock{Version: "images/sha256:2", Epoch: 1})
+				r := g.Reports["c0"]
+				r.Template.Images = "sha256:2"
+				g.Reports["c0"] = r
+				return g.plan()
+			}(),
+			"Waiting Delivery; ",
+		},
+		"a retry of a cluster that has not failed hides no later failure": {
+			aFleet(t, 1, everyone()).plan().answer(api.FleetReportProgressing, "", "c0").command(api.FleetCommand{Action: api.FleetCommandRetry, Clusters: []string{"c0"}}).plan().
+				answer(api.FleetReportFailed, api.FleetReasonMetrics, "c0").plan(),
+			"Withdrawing AnalysisFailed; c0 Progressing GoingBack",
+		},
+		"a completed cluster must run the template of its permit": {
+			func() *given {
+				g := aFleet(t, 1, everyone()).plan().answer(api.FleetReportCompleted, "", "c0")
+				r := g.Reports["c0"]
+				r.Stable = api.FleetVersion{Version: "v1", Revision: "h1"}
+				g.Reports["c0"] = r
+				return g.plan()
+			}(),
+			"Progressing Wave; c0 Permitted",
+		},
+		"a cluster that is unhealthy long after the success does not count": {
+			func() *given {
+				g := aFleet(t, 1, everyone()).plan().answer(api.FleetReportCompleted, "", "c0").plan().after(1000 * time.Hour)
+				r := g.Reports["c0"]
+				r.Unhealthy = true
+				g.Reports["c0"] = r
+				return g.plan()
+			}(),
+			"Succeeded Completed; c0 Completed",
+		},
+		"a cluster that joins late waits for its delivery": {
+			func() *given {
+				g := aFleet(t, 1, api.FleetWave{MaxConcurrency: number(5), Soak: minutes(120)}).plan().answer(api.FleetReportCompleted, "", "c0").plan().after(61 * time.Minute)
+				g.Members["c1"] = Member{}
+				return g.report("c1", api.FleetReport{State: api.FleetReportIdle, Template: api.FleetVersion{Version: "v1", Revision: "h1"}}).plan()
+			}(),
+			"Waiting Delivery; c0 Soaking",
+		},
+		"the deadline stands still in a pause": {
+			aFleet(t, 1, everyone()).plan().answer(api.FleetReportProgressing, "", "c0").command(api.FleetCommand{Action: api.FleetCommandPause}).plan().after(2 * time.Hour).plan(),
+			"Paused Paused; c0 Permitted",
+		},
+		"a version without a plan keeps no cluster from going back": {
+			func() *given {
+				g := aFleet(t, 1, everyone()).plan().answer(api.FleetReportProgressing, "", "c0").plan()
+				g.Release, g.SpecProblem = api.FleetRelease{Version: "v3"}, "The FleetPlan does not exist; create it"
+				return g.plan().command(api.FleetCommand{Action: api.FleetCommandRollback}).plan()
+			}(),
+			"Withdrawing RolledBack; c0 Progressing GoingBack",
+		},
+		"a newer version does not end a withdrawal": {
+			func() *given {
+				g := aFleet(t, 1, everyone()).plan().answer(api.FleetReportCompleted, "", "c0").plan()
+				g.command(api.FleetCommand{Action: api.FleetCommandRollback})
+				g.Release = api.FleetRelease{Version: "v3"}
+				return g.plan()
+			}(),
+			"Progressing Wave; c0 Progressing GoingBack",
+		},
+		"a cluster whose Rollout is gone is absent": {
+			aFleet(t, 1, everyone()).plan().report("c0", api.FleetReport{State: api.FleetReportAbsent}).plan(),
+			"Stalled NothingProven; c0 Absent",
+		},
+		"delivery by the hub is not there yet": {
+			func() *given {
+				g := aFleet(t, 1, everyone())
+				g.Delivery = DeliveryPatch
+				return g.plan()
+			}(),
+			"Stalled Unsupported; ",
 		},
 		"a paused release holds its clusters": {
 			aFleet(t, 1, everyone()).plan().answer(api.FleetReportProgressing, "", "c0").command(api.FleetCommand{Action: api.FleetCommandPause}).plan(),

@@ -12,6 +12,7 @@ import (
 
 // planRelease brings the version into the clusters, wave by wave.
 func (p *planner) planRelease() {
+	p.grant(api.FleetVerbWithdraw, 0, 0, p.clustersInNeed(p.needsWithdrawal)) // of a withdrawal that a new release has overtaken
 	if back := p.clustersToReturn(p.needsAbort); len(back) > 0 {
 		p.grant(api.FleetVerbAbort, 0, 0, back)
 		p.setPhase(api.FleetPhaseProgressing, "Superseding", fmt.Sprintf("%d clusters go back from a version that they may not finish: %s", len(back), listNames(back)))
@@ -20,8 +21,8 @@ func (p *planner) planRelease() {
 	if p.withdrawOnFailure() {
 		return
 	}
-	p.grant(api.FleetVerbWithdraw, 0, 0, p.clustersToReturn(p.needsWithdrawal)) // of a withdrawal that a new release has overtaken
 	p.joinClusters()
+	p.renewPermits()
 	if stop := p.obstacle(); stop != nil {
 		if stop.holds {
 			p.grant(api.FleetVerbHold, 0, 0, p.clustersToHold())
@@ -29,7 +30,6 @@ func (p *planner) planRelease() {
 		p.setPhase(stop.phase, stop.reason, stop.message)
 		return
 	}
-	p.renewPermits()
 	p.grant(api.FleetVerbRelease, 0, 0, p.followers())
 	for !p.granted && int(p.status.Wave) <= len(p.spec.Waves) {
 		if p.status.Wave == 0 || p.wave().Stage == api.FleetWavePassed || p.wave().Stage == api.FleetWaveSkipped {
@@ -68,7 +68,7 @@ func (p *planner) beginWave() {
 	if spec.HoldAt > 0 {
 		stage = api.FleetWaveToHold
 	}
-	p.status.Waves = append(p.status.Waves, api.FleetWaveStatus{Name: spec.Name, Stage: stage, Since: p.microNow(), Began: p.microNow(), Clusters: left})
+	p.status.Waves = append(p.status.Waves, api.FleetWaveStatus{Name: spec.Name, Stage: stage, Since: p.microNow(), Began: p.microNow(), DeliveryFrom: p.microNow(), Clusters: left})
 	for _, name := range left {
 		p.setWave(p.clusters[name], p.status.Wave)
 	}
@@ -106,7 +106,7 @@ func (p *planner) joinClusters() {
 			continue
 		}
 		if last || running && spec.Percent == 0 && (spec.Clusters == nil || spec.Clusters.Matches(c.member.Labels)) {
-			p.wave().Clusters = append(p.wave().Clusters, name)
+			p.wave().Clusters, p.wave().DeliveryFrom = append(p.wave().Clusters, name), p.microNow()
 			p.setWave(c, p.status.Wave)
 		}
 	}
@@ -192,7 +192,7 @@ func (p *planner) pauseOver(pause Pause) bool {
 // decision returns the last decision about the pause under way, "" without one.
 func (p *planner) decision() api.Decision {
 	for _, a := range slices.Backward(p.status.Approvals) {
-		if a.Epoch == p.status.Epoch && a.PauseSeq == p.status.PauseSeq {
+		if a.Epoch >= p.status.Began && a.PauseSeq == p.status.PauseSeq {
 			return a.Decision
 		}
 	}
@@ -206,6 +206,7 @@ func (p *planner) holdSoaked(w *api.FleetWaveStatus, soak time.Duration) bool {
 	}
 	for _, name := range w.Clusters {
 		if c := p.clusters[name]; c.phase == api.FleetTargetAtHold && c.report.Unhealthy {
+			w.Since = p.microNow() // it begins again; the clusters have the time of holdSoakExpired
 			return false
 		}
 	}

@@ -32,7 +32,8 @@ func (p *planner) planWithdrawal() {
 }
 
 func (p *planner) withdrawalMessage(left []string) string {
-	return fmt.Sprintf("%s is withdrawn: %d clusters have not answered: %s", p.key(), len(left), listNames(left))
+	return fmt.Sprintf("%s is withdrawn: %d clusters have not answered: %s; bring them back, or pass over them: sluice fleet skip %s CLUSTER -n %s",
+		p.key(), len(left), listNames(left), p.seen.Name, p.seen.Namespace)
 }
 
 // planAbort takes back the clusters that are under way. Clusters that have completed keep the version.
@@ -56,8 +57,18 @@ func (p *planner) clustersToReturn(needs func(*cluster) bool) []string {
 			}
 		}
 	}
+	for _, name := range p.clustersInNeed(needs) {
+		if !slices.Contains(list, name) {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+func (p *planner) clustersInNeed(needs func(*cluster) bool) []string {
+	var list []string
 	for _, name := range p.names {
-		if c := p.clusters[name]; c.member != nil && !slices.Contains(list, name) && needs(c) {
+		if c := p.clusters[name]; c.member != nil && needs(c) {
 			list = append(list, name)
 		}
 	}
@@ -82,20 +93,33 @@ func (p *planner) needsWithdrawal(c *cluster) bool { return p.versionToWithdraw(
 
 // versionToWithdraw returns the blocked version from which a cluster is still to go back, "" for none.
 func (p *planner) versionToWithdraw(c *cluster) string {
-	if c.target != nil && c.target.Permit.Epoch == p.status.Epoch {
+	if c.target != nil && c.target.Permit.Epoch == p.status.Epoch && c.target.Permit.Verb != api.FleetVerbAbort {
 		return ""
 	}
-	for _, b := range p.status.Blocked {
+	blocked := slices.Clone(p.status.Blocked)
+	slices.SortStableFunc(blocked, func(a, b api.FleetBlock) int { return compareTrue(b.Version == p.key(), a.Version == p.key()) })
+	for _, b := range blocked {
 		r := c.report
 		switch {
 		case b.Unblocked || c.target != nil && c.target.Permit.Verb == api.FleetVerbWithdraw && c.target.Permit.Version == b.Version && !c.movedOn():
-		case c.target != nil && c.target.Permit.Version == b.Version && !c.failed(),
+		case c.target != nil && c.target.Permit.Version == b.Version,
 			r != nil && VersionNamed(r.Stable, b.Version),
 			r != nil && VersionNamed(r.Template, b.Version) && (r.State == api.FleetReportProgressing || r.State == api.FleetReportAtHold || r.Unpermitted != ""):
 			return b.Version
 		}
 	}
 	return ""
+}
+
+// compareTrue sorts true before false, as its first argument has it.
+func compareTrue(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
 }
 
 // needsAbort reports whether a cluster may be under way, but must not: by a permit of an older release, after a person has told the release to pass
@@ -114,7 +138,10 @@ func (p *planner) returnsOutstanding() []string {
 		case api.FleetTargetSkipped, api.FleetTargetLeft:
 			continue
 		}
-		if c.target != nil && c.target.Permit.Epoch == p.status.Epoch && c.goingBack() {
+		if c.target == nil || !c.goingBack() {
+			continue
+		}
+		if permit := c.target.Permit; permit.Epoch == p.status.Epoch || permit.Verb == api.FleetVerbWithdraw && permit.Version == p.key() {
 			left = append(left, name)
 		}
 	}
