@@ -286,7 +286,7 @@ func (p *planner) phaseOfPermit(c *cluster) (api.FleetTargetPhase, string) {
 	switch {
 	case c.failed():
 		return api.FleetTargetFailed, c.report.Reason
-	case c.completed() || s.CompletedAt != nil && MatchesRelease(c.report.Stable, *p.status.Release):
+	case c.completed() || s.CompletedAt != nil && c.report != nil && MatchesRelease(c.report.Stable, *p.status.Release):
 		return p.phaseOfSoak(c)
 	case c.member.LastSeen.IsZero() && p.starting:
 		return api.FleetTargetPermitted, reasonUnreachable // the executor has still to hear it
