@@ -22,8 +22,7 @@ func reckless() []mutant {
 		{"a blocked version gets permits", []edit{{"pkg/fleet/obstacle.go", "case p.blocked(p.key()):", "case false:"}}, decisions},
 		{"a budget of failed clusters is no limit", []edit{{"pkg/fleet/obstacle.go", "\t\tif n > limit {\n\t\t\treturn fmt.Sprintf(\"%d clusters of wave %s have failed", "\t\tif false {\n\t\t\treturn fmt.Sprintf(\"%d clusters of wave %s have failed"}}, models},
 		{"a withdrawal leaves completed clusters", []edit{{
-			"pkg/fleet/withdraw.go", "case c.target != nil && c.target.Permit.Version == b.Version,\n\t\t\tr != nil && VersionNamed(r.Stable, b.Version),\n\t\t\t",
-			"case ",
+			"pkg/fleet/withdraw.go", "forward(c.target.Permit.Verb) || c.movedOn()", "forward(c.target.Permit.Verb) && !c.completed() || c.movedOn()",
 		}}, models},
 		{"a newer version leaves clusters under way", []edit{{
 			"pkg/fleet/withdraw.go", "(p.outdated(c.target.Permit.Epoch) || ", "(",

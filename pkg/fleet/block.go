@@ -17,10 +17,7 @@ func (p *planner) mergeBlock(block api.FleetBlock) {
 	case i >= 0:
 		p.status.Blocked = slices.Delete(p.status.Blocked, i, i+1)
 	}
-	p.status.Blocked = append(p.status.Blocked, block)
-	if n := len(p.status.Blocked); n > api.MaxFleetBlocks {
-		p.status.Blocked = slices.Delete(p.status.Blocked, 0, n-api.MaxFleetBlocks)
-	}
+	p.status.Blocked = latest(append(p.status.Blocked, block), api.MaxFleetBlocks)
 }
 
 // templateBlocked reports whether one of the names of a version is blocked.

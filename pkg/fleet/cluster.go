@@ -130,8 +130,7 @@ func (p *planner) readCluster(c *cluster) {
 	c.status.Phase, c.status.Reason, c.status.Wave = c.phase, c.reason, c.wave
 	c.status.Report = c.report
 	if c.phase != before || c.reason != reason || c.status.Since == nil {
-		at := p.microNow()
-		c.status.Since = &at
+		c.status.Since = new(p.microNow())
 	}
 }
 
@@ -319,8 +318,7 @@ func (p *planner) progressExpired(c *cluster) bool {
 		return false
 	}
 	if s.ProgressingSince == nil {
-		at := p.microNow()
-		s.ProgressingSince = &at
+		s.ProgressingSince = new(p.microNow())
 	}
 	return p.elapsed(s.ProgressingSince.Time, p.spec.ProgressDeadline-s.Progressed.Duration)
 }
@@ -342,8 +340,7 @@ func (p *planner) phaseOfSoak(c *cluster) (api.FleetTargetPhase, string) {
 	s := &c.status
 	c.unhealthy = c.report.Unhealthy
 	if s.CompletedAt == nil {
-		at := p.microNow()
-		s.CompletedAt = &at
+		s.CompletedAt = new(p.microNow())
 	}
 	if s.Phase == api.FleetTargetCompleted {
 		return api.FleetTargetCompleted, ""
@@ -361,8 +358,7 @@ func (p *planner) phaseOfSoak(c *cluster) (api.FleetTargetPhase, string) {
 		s.Soaked, s.SoakingSince = stopClock(s.Soaked, s.SoakingSince, until)
 	} else {
 		if s.SoakingSince == nil {
-			at := p.microNow()
-			s.SoakingSince = &at
+			s.SoakingSince = new(p.microNow())
 		}
 		if p.elapsed(s.SoakingSince.Time, soak-s.Soaked.Duration) {
 			return api.FleetTargetCompleted, ""

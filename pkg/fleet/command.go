@@ -124,9 +124,7 @@ func (p *planner) decide(c api.FleetCommand, d api.Decision) {
 	p.status.Approvals = append(p.status.Approvals, api.FleetApproval{
 		Wave: p.status.Wave, Epoch: p.status.Epoch, PauseSeq: p.status.PauseSeq, Decision: d, Actor: c.Actor, Time: p.microNow(), Comment: c.Comment,
 	})
-	if n := len(p.status.Approvals); n > MaxApprovals {
-		p.status.Approvals = slices.Delete(p.status.Approvals, 0, n-MaxApprovals)
-	}
+	p.status.Approvals = latest(p.status.Approvals, api.MaxApprovals)
 }
 
 // unblock lets clusters get a version again. If spec.release still names it, its release begins again with the first wave.

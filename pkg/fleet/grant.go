@@ -20,7 +20,7 @@ func (p *planner) finishGrant() bool {
 	done := true
 	for _, name := range g.Clusters {
 		c := p.clusters[name]
-		if c == nil || c.member == nil || p.hasGrant(c, g) {
+		if c == nil || c.member == nil || c.grantSeen(g) {
 			continue
 		}
 		done = false
@@ -34,11 +34,6 @@ func (p *planner) finishGrant() bool {
 		p.targets[name] = Target{Permit: p.permitOf(c, g), Status: status}
 	}
 	return done
-}
-
-// hasGrant reports whether the target of a cluster has the permit of a grant.
-func (p *planner) hasGrant(c *cluster, g *api.FleetGrant) bool {
-	return c.target != nil && (c.target.Permit.Epoch > p.status.Epoch || c.target.Permit.Epoch == p.status.Epoch && c.target.Permit.Seq >= g.Seq)
 }
 
 // permitOf returns what a grant allows one cluster. The permit names the pod template and the steps that the cluster has reported.

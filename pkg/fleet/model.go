@@ -12,10 +12,6 @@ import (
 const (
 	// MaxGrant is the number of clusters of one grant.
 	MaxGrant = 500
-	// MaxTransitions is how many transitions the status keeps.
-	MaxTransitions = 8
-	// MaxApprovals is how many decisions the status keeps.
-	MaxApprovals = 64
 	// UnreachableAfter is how long a member may be silent. Members send a heartbeat every 10 s.
 	UnreachableAfter = 30 * time.Second
 	// startupWait is how long an executor waits after its start until it has heard every member.
@@ -127,6 +123,9 @@ type Wave struct {
 	Unreachable  Amount
 	Unknown      Amount
 }
+
+// selects reports whether the wave is for clusters with these labels.
+func (w Wave) selects(of labels.Set) bool { return w.Clusters == nil || w.Clusters.Matches(of) }
 
 // Pause is a wait of a wave.
 type Pause struct {

@@ -122,8 +122,7 @@ func (p *planner) countsAsFailed(c *cluster) bool {
 
 // allPassed reports whether the last wave has passed.
 func (p *planner) allPassed() bool {
-	n := len(p.status.Waves)
-	return n == len(p.spec.Waves) && (p.status.Waves[n-1].Stage == api.FleetWavePassed || p.status.Waves[n-1].Stage == api.FleetWaveSkipped)
+	return len(p.status.Waves) == len(p.spec.Waves) && waveEnded(*p.wave())
 }
 
 // countsAsUnreachable reports whether a cluster uses the budget of unreachable ones.
@@ -149,7 +148,7 @@ func (p *planner) failedBudget() string {
 
 // reachBudget describes the first budget of lost clusters that the wave under way exceeds, "" for none.
 func (p *planner) reachBudget() string {
-	if p.status.Wave == 0 || p.wave().Stage == api.FleetWavePassed || p.wave().Stage == api.FleetWaveSkipped {
+	if !p.waveRuns() {
 		return ""
 	}
 	w, spec := *p.wave(), p.spec.Waves[p.status.Wave-1]
@@ -173,15 +172,9 @@ func (p *planner) countClusters(w api.FleetWaveStatus, counts func(*cluster) boo
 	return n
 }
 
-// clustersToHold lists the clusters that may go forward under their permits.
-func (p *planner) clustersToHold() []string {
-	var list []string
-	for _, name := range p.names {
-		if c := p.clusters[name]; c.member != nil && c.underWay() && p.permitted(c) && c.target.Permit.Verb == api.FleetVerbRelease {
-			list = append(list, name)
-		}
-	}
-	return list
+// needsHold reports whether a cluster may go forward under its permit.
+func (p *planner) needsHold(c *cluster) bool {
+	return c.underWay() && p.permitted(c) && c.target.Permit.Verb == api.FleetVerbRelease
 }
 
 // readConnections finds out whether the executor has still to hear members after its start, and whether the hub has lost more than half of its
@@ -209,8 +202,7 @@ func (p *planner) readConnections() {
 	}
 	switch {
 	case p.status.CutOffSince == nil && known > 1 && 2*recently > known:
-		at := p.microNow()
-		p.status.CutOffSince = &at
+		p.status.CutOffSince = new(p.microNow())
 	case p.status.CutOffSince != nil && 2*lost <= known:
 		p.status.CutOffSince = nil
 	}

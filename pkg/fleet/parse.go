@@ -92,18 +92,16 @@ func parseWave(w api.FleetWave, common *api.FleetBudgets) (Wave, error) {
 	if wave.Soak < 0 || wave.HoldSoak < 0 {
 		return Wave{}, fmt.Errorf("soak must not be below 0s")
 	}
-	amounts := []struct {
+	type field struct {
 		name string
 		of   *intstr.IntOrString
 		to   *Amount
-	}{{"maxConcurrency", w.MaxConcurrency, &wave.MaxConcurrency}}
+	}
+	amounts := []field{{"maxConcurrency", w.MaxConcurrency, &wave.MaxConcurrency}}
 	for _, b := range []*api.FleetBudgets{common, w.Budgets} { // the wave's own budgets count
 		if b != nil {
-			amounts = append(amounts, []struct {
-				name string
-				of   *intstr.IntOrString
-				to   *Amount
-			}{{"budgets.failed", b.Failed, &wave.Failed}, {"budgets.unreachable", b.Unreachable, &wave.Unreachable}, {"budgets.unknown", b.Unknown, &wave.Unknown}}...)
+			amounts = append(amounts, field{"budgets.failed", b.Failed, &wave.Failed}, field{"budgets.unreachable", b.Unreachable, &wave.Unreachable},
+				field{"budgets.unknown", b.Unknown, &wave.Unknown})
 		}
 	}
 	for _, a := range amounts {

@@ -150,8 +150,7 @@ func (p *planner) mergeReports() {
 	}
 	if restored {
 		p.status.Restored = true
-		verb := p.status.Verb
-		p.beginEpoch(verb)
+		p.beginEpoch(p.status.Verb)
 		p.record(string(p.status.Phase), string(api.FleetPhaseStalled), "HubRestored", "members have newer permits than this hub remembers", "")
 	}
 }
@@ -201,10 +200,11 @@ func (p *planner) record(from, to, reason, message, actor string) {
 	p.status.Transitions = append(p.status.Transitions, api.FleetTransition{
 		Seq: p.status.TransitionSeq, Time: p.microNow(), From: from, To: to, Wave: p.status.Wave, Reason: reason, Message: message, Actor: actor,
 	})
-	if n := len(p.status.Transitions); n > MaxTransitions {
-		p.status.Transitions = slices.Delete(p.status.Transitions, 0, n-MaxTransitions)
-	}
+	p.status.Transitions = latest(p.status.Transitions, api.MaxTransitions)
 }
+
+// latest returns at most n elements of a list, the last ones.
+func latest[T any](list []T, n int) []T { return list[max(0, len(list)-n):] }
 
 func (p *planner) microNow() metav1.MicroTime {
 	return metav1.NewMicroTime(p.now.Truncate(time.Microsecond))

@@ -25,14 +25,14 @@ func (p *planner) planRelease() {
 	p.renewPermits()
 	if stop := p.obstacle(); stop != nil {
 		if stop.holds {
-			p.grant(api.FleetVerbHold, 0, 0, p.clustersToHold())
+			p.grant(api.FleetVerbHold, 0, 0, p.clustersInNeed(p.needsHold))
 		}
 		p.setPhase(stop.phase, stop.reason, stop.message)
 		return
 	}
 	p.grant(api.FleetVerbRelease, 0, 0, p.followers())
 	for !p.granted && int(p.status.Wave) <= len(p.spec.Waves) {
-		if p.status.Wave == 0 || p.wave().Stage == api.FleetWavePassed || p.wave().Stage == api.FleetWaveSkipped {
+		if !p.waveRuns() {
 			if int(p.status.Wave) == len(p.spec.Waves) {
 				p.setPhase(api.FleetPhaseSucceeded, "Completed", p.successMessage())
 				return
@@ -49,14 +49,26 @@ func (p *planner) planRelease() {
 // wave returns the wave under way.
 func (p *planner) wave() *api.FleetWaveStatus { return &p.status.Waves[p.status.Wave-1] }
 
+// waveRuns reports whether the wave under way has begun and has not ended.
+func (p *planner) waveRuns() bool { return p.status.Wave > 0 && !waveEnded(*p.wave()) }
+
+// waveEnded reports whether the next wave may begin.
+func waveEnded(w api.FleetWaveStatus) bool {
+	return w.Stage == api.FleetWavePassed || w.Stage == api.FleetWaveSkipped
+}
+
+// undrawn reports whether a member belongs to the release, and no wave has drawn it.
+func (p *planner) undrawn(c *cluster) bool {
+	return c.wave == 0 && c.member != nil && p.spec.Clusters.Matches(c.member.Labels)
+}
+
 // beginWave draws the clusters of the next wave.
 func (p *planner) beginWave() {
 	p.status.Wave++
 	spec := p.spec.Waves[p.status.Wave-1]
 	var left []string
 	for _, name := range p.names {
-		c := p.clusters[name]
-		if c.wave == 0 && c.member != nil && p.spec.Clusters.Matches(c.member.Labels) && (spec.Clusters == nil || spec.Clusters.Matches(c.member.Labels)) {
+		if c := p.clusters[name]; p.undrawn(c) && spec.selects(c.member.Labels) {
 			left = append(left, name)
 		}
 	}
@@ -99,13 +111,9 @@ func (p *planner) joinClusters() {
 	}
 	last := len(p.status.Waves) == len(p.spec.Waves)
 	spec := p.spec.Waves[p.status.Wave-1]
-	running := p.wave().Stage != api.FleetWavePassed && p.wave().Stage != api.FleetWaveSkipped
 	for _, name := range p.names {
 		c := p.clusters[name]
-		if c.wave != 0 || c.member == nil || !p.spec.Clusters.Matches(c.member.Labels) {
-			continue
-		}
-		if last || running && spec.Percent == 0 && (spec.Clusters == nil || spec.Clusters.Matches(c.member.Labels)) {
+		if p.undrawn(c) && (last || p.waveRuns() && spec.Percent == 0 && spec.selects(c.member.Labels)) {
 			p.wave().Clusters, p.wave().DeliveryFrom = append(p.wave().Clusters, name), p.microNow()
 			p.setWave(c, p.status.Wave)
 		}
@@ -239,13 +247,7 @@ func (p *planner) waveSettled(settled func(*cluster) bool) bool {
 }
 
 func (p *planner) countPhase(w *api.FleetWaveStatus, phase api.FleetTargetPhase) int {
-	n := 0
-	for _, name := range w.Clusters {
-		if p.clusters[name].phase == phase {
-			n++
-		}
-	}
-	return n
+	return p.countClusters(*w, func(c *cluster) bool { return c.phase == phase })
 }
 
 // grantWave gives permits to the next clusters of the wave, as far as its concurrency goes.
@@ -334,7 +336,7 @@ func (p *planner) mayBegin(c *cluster) bool {
 func (p *planner) followers() []string {
 	var names []string
 	for _, w := range p.status.Waves {
-		if w.Stage == api.FleetWavePassed || w.Stage == api.FleetWaveSkipped {
+		if waveEnded(w) {
 			names = append(names, w.Clusters...)
 		}
 	}

@@ -52,7 +52,7 @@ func (p *planner) clustersToReturn(needs func(*cluster) bool) []string {
 	var list []string
 	if g := p.status.Grant; g != nil && p.outdated(g.Epoch) && forward(g.Verb) {
 		for _, name := range g.Clusters {
-			if c := p.clusters[name]; c != nil && c.member != nil && !p.grantSeen(c, g) {
+			if c := p.clusters[name]; c != nil && c.member != nil && !c.grantSeen(g) {
 				list = append(list, name)
 			}
 		}
@@ -84,7 +84,7 @@ func (p *planner) outdated(epoch int64) bool {
 }
 
 // grantSeen reports whether the target of a cluster has the permit of a grant, or a newer one.
-func (p *planner) grantSeen(c *cluster, g *api.FleetGrant) bool {
+func (c *cluster) grantSeen(g *api.FleetGrant) bool {
 	return c.target != nil && (c.target.Permit.Epoch > g.Epoch || c.target.Permit.Epoch == g.Epoch && c.target.Permit.Seq >= g.Seq)
 }
 
@@ -96,30 +96,23 @@ func (p *planner) versionToWithdraw(c *cluster) string {
 	if c.target != nil && c.target.Permit.Epoch == p.status.Epoch && c.target.Permit.Verb != api.FleetVerbAbort {
 		return ""
 	}
-	blocked := slices.Clone(p.status.Blocked)
-	slices.SortStableFunc(blocked, func(a, b api.FleetBlock) int { return compareTrue(b.Version == p.key(), a.Version == p.key()) })
-	for _, b := range blocked {
-		r := c.report
-		switch {
-		case b.Unblocked || c.target != nil && c.target.Permit.Verb == api.FleetVerbWithdraw && c.target.Permit.Version == b.Version && !c.movedOn():
-		case c.target != nil && c.target.Permit.Version == b.Version,
-			r != nil && VersionNamed(r.Stable, b.Version),
-			r != nil && VersionNamed(r.Template, b.Version) && (r.State == api.FleetReportProgressing || r.State == api.FleetReportAtHold || r.Unpermitted != ""):
-			return b.Version
+	found := ""
+	for _, b := range p.status.Blocked {
+		if !b.Unblocked && c.mayRun(b.Version) && (found == "" || b.Version == p.key()) {
+			found = b.Version
 		}
 	}
-	return ""
+	return found
 }
 
-// compareTrue sorts true before false, as its first argument has it.
-func compareTrue(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return 1
+// mayRun reports whether a cluster runs a version or may be under way to it, and was not told to go back from it.
+func (c *cluster) mayRun(version string) bool {
+	if c.target != nil && c.target.Permit.Version == version {
+		return forward(c.target.Permit.Verb) || c.movedOn()
 	}
-	return -1
+	r := c.report
+	return r != nil && (VersionNamed(r.Stable, version) ||
+		VersionNamed(r.Template, version) && (r.State == api.FleetReportProgressing || r.State == api.FleetReportAtHold || r.Unpermitted != ""))
 }
 
 // needsAbort reports whether a cluster may be under way, but must not: by a permit of an older release, after a person has told the release to pass

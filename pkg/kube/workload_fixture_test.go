@@ -199,7 +199,7 @@ func TestAnotherKindAtRestCostsNoRequest(t *testing.T) {
 			return err == nil && s.Seen.Workload.Held && s.Seen.Workload.Observed && len(s.Seen.Workload.Revisions) == 2
 		})
 		if s, ok := k.ObserveCached(w.key("web")); ok {
-			t.Errorf("pods are seen that nobody watches: %+v", s.Seen.Workload.Revisions)
+			t.Errorf("the client shows pods although it does not watch them: %+v", s.Seen.Workload.Revisions)
 		}
 	})
 }
