@@ -36,7 +36,7 @@ func (p *planner) finishGrant() bool {
 	return done
 }
 
-// permitOf returns what a grant allows one cluster. The permit names the pod template and the steps that the cluster has reported.
+// permitOf returns what a grant allows one cluster. A forward permit names the pod template and the steps that the cluster has reported.
 func (p *planner) permitOf(c *cluster, g *api.FleetGrant) api.FleetPermit {
 	permit := api.FleetPermit{Epoch: g.Epoch, Seq: g.Seq, Verb: g.Verb, Version: p.key(), Clusters: int32(len(p.clusters))}
 	switch g.Verb {
@@ -58,9 +58,7 @@ func (p *planner) permitOf(c *cluster, g *api.FleetGrant) api.FleetPermit {
 	}
 	end := metav1.NewMicroTime(g.Time.Add(p.spec.ProgressDeadline))
 	permit.HoldAt, permit.NotAfter = g.HoldAt, &end
-	if c.report != nil {
-		permit.Revision, permit.PlanHash = c.report.Template.Revision, c.report.PlanHash
-	}
+	permit.Revision, permit.PlanHash = c.report.Template.Revision, c.report.PlanHash
 	return permit
 }
 
