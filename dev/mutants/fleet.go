@@ -37,3 +37,26 @@ func reckless() []mutant {
 		{"the epoch of a new hub begins again", []edit{{"pkg/fleet/plan.go", "max(highest+1, p.now.Unix())", "p.status.Epoch+1"}}, unit("fleet", "TestEpochsGrowOverAllThatIsKnown")},
 	}
 }
+
+// disobedient mutants let a cluster go on without a permit, or keep what the hub has withdrawn.
+func disobedient() []mutant {
+	states, permits := unit("planner", "TestEveryReachableState"), unit("planner", "TestHowFarAPermitGoes")
+	back := unit("planner", "TestWhatAFleetTakesBack")
+	return []mutant{
+		{"a release begins without a permit", []edit{{"pkg/planner/idle.go", "if !p.permitted(1) {", "if false {"}}, states},
+		{"a step begins without a permit", []edit{{"pkg/planner/step.go", "!p.ensureStep() || !p.permitted(p.m.Step+1)", "!p.ensureStep()"}}, states},
+		{"a permit goes beyond its step", []edit{{"pkg/planner/fleet.go", "step > min(permit.HoldAt, steps)", "step > steps+1"}}, states},
+		{"a permit for another version counts", []edit{{"pkg/planner/fleet.go", "!version.Named(permit.Version), permit.Revision", "permit.Revision"}}, permits},
+		{"an expired permit counts", []edit{{"pkg/planner/fleet.go", "p.now.After(permit.NotAfter.Add(permitSkew))", "false"}}, permits},
+		{"a permit begins every release of its version", []edit{{"pkg/planner/fleet.go", "case p.permitUsedUp():", "case false:"}}, unit("planner", "TestAPermitBeginsOneRelease")},
+		{"the use of a permit is not on record", []edit{{"pkg/planner/fleet.go", "p.seen.PermitUsed.Before(used)", "false"}}, states},
+		{"a jump goes beyond the permit", []edit{{"pkg/planner/interrupts.go", "refusal != nil && next > p.m.Step", "refusal != nil && false"}}, permits},
+		{"a promotion goes beyond the permit", []edit{{"pkg/planner/command.go", "state.InStep() && p.fleetRefusal(end) != nil:", "state.InStep() && false:"}}, permits},
+		{"a withdrawn version is let through", []edit{{"pkg/planner/fleet.go", "!block.Unblocked && version.Named(block.Version)", "false"}}, states},
+		{"a withdrawal leaves what all pods run", []edit{{"pkg/planner/fleet_leave.go", "case present != \"\" && (", "case false && ("}}, back},
+		{"a tool wins against a withdrawal", []edit{{"pkg/planner/fleet_leave.go", "case !p.rolledBack() && p.routesRestored():", "case false:"}}, back},
+		{"a withdrawal is answered before its pods are gone", []edit{{"pkg/planner/fleet_report.go", "done = p.onlyStableRuns()", "done = true"}}, states},
+		{"a release that leaves its fleet is let go", []edit{{"pkg/planner/fleet_leave.go", "leaves := p.seen.Deleting || p.seen.Spec.Disabled || !p.governed()", "leaves := !p.governed()"}}, unit("planner", "TestAGovernedReleaseGivesTheStableTemplateBack")},
+		{"a release whose status lost the fleet goes on", []edit{{"pkg/planner/fleet.go", "case used != rollout.PermitNumber{}:", "case false:"}}, permits},
+	}
+}

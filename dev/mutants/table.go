@@ -19,7 +19,7 @@ func unit(pkg, tests string) []string { return []string{"-short", "-run", tests,
 func world(pkg, tests string) []string { return []string{"-run", tests, "./pkg/" + pkg} }
 
 func mutants() []mutant {
-	return slices.Concat(forgetful(), hasty(), careless(), credulous(), deaf(), sloppy(), stubborn(), astray(), innumerate(), reckless())
+	return slices.Concat(forgetful(), hasty(), careless(), credulous(), deaf(), sloppy(), stubborn(), astray(), innumerate(), reckless(), disobedient())
 }
 
 // forgetful mutants omit the safeguards that separate writes.

@@ -43,6 +43,11 @@ const (
 	AnnotationRendered = "sluice.dev/rendered"
 	// AnnotationEpoch carries, on created objects, the release that they belong to.
 	AnnotationEpoch = "sluice.dev/epoch"
+	// AnnotationVersion carries, on a workload, the name of its version for a fleet.
+	AnnotationVersion = "sluice.dev/version"
+	// AnnotationPermitUsed carries, on a Rollout of a fleet, the epoch and the number of the last permit that a release has used
+	// up, with a dot between them.
+	AnnotationPermitUsed = "sluice.dev/permit-used"
 	// AnnotationOverride, when "true" on a script ConfigMap, lets its scripts win over built-in ones.
 	AnnotationOverride = "sluice.dev/override"
 )

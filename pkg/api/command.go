@@ -3,7 +3,7 @@ package api
 // Command tells Sluice to do something with the release under way. It counts for that release
 // only, and is taken away once it was followed or refused.
 type Command struct {
-	// Abort, Retry, Approve or Promote.
+	// Abort, Retry, Approve, Promote or Override.
 	Action CommandAction `json:"action"`
 	// The release it is for, as in status.sluice.epoch.
 	Epoch int64 `json:"epoch"`
@@ -21,7 +21,7 @@ type Command struct {
 
 // CommandAction is what a command asks for.
 //
-// +kubebuilder:validation:Enum=Abort;Retry;Approve;Promote
+// +kubebuilder:validation:Enum=Abort;Retry;Approve;Promote;Override
 type CommandAction string
 
 // Values of CommandAction.
@@ -34,4 +34,6 @@ const (
 	CommandApprove CommandAction = "Approve"
 	// CommandPromote skips the remaining steps, with their pauses and analyses: the release ends as a success.
 	CommandPromote CommandAction = "Promote"
+	// CommandOverride lets a release go on without the permits of its fleet.
+	CommandOverride CommandAction = "Override"
 )

@@ -16,9 +16,11 @@ const (
 	// FinaliseRetry: an aborted release begins again.
 	FinaliseRetry FinaliseReason = "Retry"
 	// FinaliseAborted: metrics failed or a user aborted it; the change stays held.
-	FinaliseAborted  FinaliseReason = "Aborted"
-	FinaliseDisabled FinaliseReason = "RolloutDisabled"
-	FinaliseDeleting FinaliseReason = "RolloutDeleting"
+	FinaliseAborted FinaliseReason = "Aborted"
+	// FinaliseWithdrawn: the fleet has withdrawn the version that all pods run, and the workload goes back to an earlier one.
+	FinaliseWithdrawn FinaliseReason = "Withdrawn"
+	FinaliseDisabled  FinaliseReason = "RolloutDisabled"
+	FinaliseDeleting  FinaliseReason = "RolloutDeleting"
 	// FinaliseWorkloadGone: the workload was deleted during its release.
 	FinaliseWorkloadGone FinaliseReason = "WorkloadDeleted"
 )

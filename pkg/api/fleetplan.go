@@ -32,6 +32,9 @@ type FleetPlanSpec struct {
 	// How long the hub waits until the version has arrived in a cluster, such as 1h. The cluster is deferred after that.
 	// +optional
 	DeliveryDeadline *metav1.Duration `json:"deliveryDeadline,omitempty"`
+	// Who ends the pauses in the steps of each cluster. Pass by default.
+	// +optional
+	LocalPauses FleetLocalPauses `json:"localPauses,omitempty"`
 	// Give permits also to clusters that could not go back.
 	// +optional
 	AllowNoWayBack bool `json:"allowNoWayBack,omitempty"`

@@ -106,6 +106,8 @@ const (
 )
 
 // FleetVerb is what a permit tells a member.
+//
+// +kubebuilder:validation:Enum=Release;Hold;Abort;Withdraw
 type FleetVerb string
 
 // Values of FleetVerb.

@@ -25,6 +25,9 @@ type FleetPermit struct {
 	// After this time no step begins.
 	// +optional
 	NotAfter *metav1.MicroTime `json:"notAfter,omitempty"`
+	// Who ends the pauses in the steps of the cluster. Pass by default.
+	// +optional
+	LocalPauses FleetLocalPauses `json:"localPauses,omitempty"`
 	// How many clusters the release has in all.
 	// +optional
 	Clusters int32 `json:"clusters,omitempty"`

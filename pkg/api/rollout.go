@@ -54,6 +54,9 @@ type RolloutSpec struct {
 	// +optional
 	// +kubebuilder:default=false
 	Disabled bool `json:"disabled,omitempty"`
+	// The FleetRollout on a hub that governs this Rollout: each release waits for its permits. Absent: the Rollout belongs to no fleet.
+	// +optional
+	Fleet *FleetReference `json:"fleet,omitempty"`
 	// Deprecated and ignored: put the label rollouts.kruise.io/rollout-id on the workload instead.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253

@@ -43,6 +43,9 @@ type RolloutStatus struct {
 	// The verdict of the metrics about the release under way. Only Sluice writes it.
 	// +optional
 	Analysis *AnalysisStatus `json:"analysis,omitempty"`
+	// What the Rollout remembers of its fleet. Only Sluice writes it.
+	// +optional
+	Fleet *RolloutFleetStatus `json:"fleet,omitempty"`
 	// A command for the release: sluice abort, retry and approve --force write it, and the
 	// executor removes it.
 	// +optional

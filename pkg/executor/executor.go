@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/types"
 
+	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/kube"
 	"sluice.dev/sluice/pkg/kube/apiclient"
 	"sluice.dev/sluice/pkg/queue"
@@ -32,6 +33,8 @@ type Options struct {
 	Workers int
 	// HistoryLimit is the number of releases of a Rollout that keep a record; 0 disables records.
 	HistoryLimit int
+	// Report sends the hub of a fleet what this cluster does about its permit for a Rollout; nil for a cluster without a hub.
+	Report func(context.Context, types.NamespacedName, api.FleetReport) error
 	// Clock is time.Now except in tests.
 	Clock      func() time.Time
 	Logger     *slog.Logger
@@ -157,6 +160,9 @@ func (e *Executor) Handle(ctx context.Context, key queue.Key) (r queue.Result) {
 	e.Kube.TrackAfterRun(snap)
 	if apiclient.IsGone(err) {
 		return queue.Result{}
+	}
+	if err == nil && out.Report != nil && e.Report != nil {
+		err = e.runStage(ctx, stagePublish, func(ctx context.Context) error { return e.Report(ctx, name, *out.Report) })
 	}
 	wake := e.nextWake(out.WakeAt, snap.Seen.Problems, snap.Seen.Routes)
 	return queue.Result{WakeAt: wake, Err: err, KeepLease: out.Busy && e.Kube.IsWatching()}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
+	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/kube"
 	"sluice.dev/sluice/pkg/kube/apiclient"
 	"sluice.dev/sluice/pkg/planner"
@@ -42,6 +43,8 @@ type Outcome struct {
 	WakeAt    time.Time // the time of the next reconciliation; zero for never
 	Busy      bool      // the run had something to carry out
 	Conflicts int       // writes that the API server refused with a conflict
+	// Report is what a Rollout of a fleet tells its hub; nil for any other Rollout, and if the run did not come to its end.
+	Report *api.FleetReport
 }
 
 // Reconcile decides and acts on a snapshot until nothing is left to do. After a conflict it observes the cluster and decides again.
@@ -54,7 +57,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, snap *kube.Snapshot) (Outcom
 		decision := planSnapshot(&run, snap, r.Clock())
 		changed := !equality.Semantic.DeepEqual(decision.Status, snap.Seen.Status)
 		if !changed && len(decision.Actions) == 0 && (decision.WakeAt.IsZero() || decision.WakeAt.After(r.Clock())) {
-			out.WakeAt = decision.WakeAt
+			out.WakeAt, out.Report = decision.WakeAt, decision.Report
 			return out, nil
 		}
 		var moved bool

@@ -6,23 +6,14 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// mergeBlock takes in that a version was withdrawn or unblocked. The entry with the highest epoch counts.
+// mergeBlock takes in that a version was withdrawn or unblocked.
 func (p *planner) mergeBlock(block api.FleetBlock) {
-	i := slices.IndexFunc(p.status.Blocked, func(b api.FleetBlock) bool { return b.Version == block.Version })
-	switch {
-	case i >= 0 && (p.status.Blocked[i].Epoch > block.Epoch || p.status.Blocked[i].Epoch == block.Epoch && block.Unblocked):
-		return
-	case i >= 0 && p.status.Blocked[i] == block:
-		return
-	case i >= 0:
-		p.status.Blocked = slices.Delete(p.status.Blocked, i, i+1)
-	}
-	p.status.Blocked = latest(append(p.status.Blocked, block), api.MaxFleetBlocks)
+	p.status.Blocked = api.MergeFleetBlock(p.status.Blocked, block)
 }
 
 // templateBlocked reports whether one of the names of a version is blocked.
 func (p *planner) templateBlocked(v api.FleetVersion) bool {
-	return slices.ContainsFunc(versionKeys(v), p.blocked)
+	return slices.ContainsFunc(v.Keys(), p.blocked)
 }
 
 // blockEpoch returns the epoch of the entry of a version, 0 without one.

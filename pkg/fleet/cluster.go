@@ -74,7 +74,7 @@ func (c *cluster) mayTryAgain() bool {
 	case api.FleetTargetFailed, api.FleetTargetDiverged, api.FleetTargetNoWayBack, api.FleetTargetUnpermitted:
 		return true
 	}
-	return c.goingBack()
+	return c.goingBack() || c.reason == api.FleetReasonPlanChanged
 }
 
 // clusterNamed returns the cluster of that name.
@@ -240,7 +240,7 @@ func (p *planner) phaseBeforePermit(c *cluster) (api.FleetTargetPhase, string) {
 		return api.FleetTargetAbsent, ""
 	case r.State == api.FleetReportUngoverned:
 		return api.FleetTargetUngoverned, ""
-	case r.Unpermitted != "" && MatchesRelease(r.Template, *p.status.Release):
+	case r.Unpermitted != "" && r.Unpermitted != api.FleetUnpermittedFirstInstall && p.status.Release.Matches(r.Template):
 		return api.FleetTargetUnpermitted, r.Unpermitted
 	case goingBack && c.status.Since != nil && c.status.Reason == reasonGoingBack && p.elapsed(c.status.Since.Time, p.spec.ProgressDeadline):
 		return api.FleetTargetFailed, reasonGoingBack
@@ -253,8 +253,8 @@ func (p *planner) phaseBeforePermit(c *cluster) (api.FleetTargetPhase, string) {
 	case c.member.Unenforced:
 		return api.FleetTargetDeferred, reasonUnenforced
 	}
-	runs := MatchesRelease(r.Stable, *p.status.Release)
-	arrived := MatchesRelease(r.Template, *p.status.Release)
+	runs := p.status.Release.Matches(r.Stable)
+	arrived := p.status.Release.Matches(r.Template)
 	why := ""
 	switch {
 	case arrived && runs && r.Template.Revision != r.Stable.Revision:
@@ -276,7 +276,7 @@ func (p *planner) phaseBeforePermit(c *cluster) (api.FleetTargetPhase, string) {
 
 // releasing reports whether a cluster is under way to the version of the release. Without a permit in its target, the hub has forgotten the permit.
 func (p *planner) releasing(r *api.FleetReport) bool {
-	return (r.State == api.FleetReportProgressing || r.State == api.FleetReportAtHold) && MatchesRelease(r.Template, *p.status.Release) && !MatchesRelease(r.Stable, *p.status.Release)
+	return (r.State == api.FleetReportProgressing || r.State == api.FleetReportAtHold) && p.status.Release.Matches(r.Template) && !p.status.Release.Matches(r.Stable)
 }
 
 // phaseOfPermit is the phase of a cluster that has a permit for this release.
@@ -285,16 +285,16 @@ func (p *planner) phaseOfPermit(c *cluster) (api.FleetTargetPhase, string) {
 	switch {
 	case c.failed():
 		return api.FleetTargetFailed, c.report.Reason
-	case c.completed() || s.CompletedAt != nil && c.report != nil && MatchesRelease(c.report.Stable, *p.status.Release):
+	case c.completed() || s.CompletedAt != nil && c.report != nil && p.status.Release.Matches(c.report.Stable):
 		return p.phaseOfSoak(c)
 	case c.member.LastSeen.IsZero() && p.starting:
 		return api.FleetTargetPermitted, reasonUnreachable // the executor has still to hear it
 	case !p.reachable(c):
 		p.stopProgress(s)
 		return api.FleetTargetUnknown, reasonUnreachable
-	case c.answered() && c.report.State == api.FleetReportHeld && !MatchesRelease(c.report.Template, *p.status.Release):
+	case c.answered() && c.report.State == api.FleetReportHeld && !p.status.Release.Matches(c.report.Template):
 		return api.FleetTargetDiverged, ""
-	case c.answered() && c.report.State == api.FleetReportAtHold:
+	case c.answered() && c.report.State == api.FleetReportAtHold && c.report.Reason != api.FleetReasonPlanChanged:
 		p.stopProgress(s)
 		if c.report.Unhealthy && p.holdSoakExpired(c) {
 			return api.FleetTargetFailed, reasonUnhealthy
@@ -304,7 +304,10 @@ func (p *planner) phaseOfPermit(c *cluster) (api.FleetTargetPhase, string) {
 	if p.progressExpired(c) {
 		return api.FleetTargetFailed, reasonDeadline
 	}
-	if c.answered() && c.report.State == api.FleetReportProgressing {
+	switch {
+	case c.answered() && c.report.Reason == api.FleetReasonPlanChanged:
+		return api.FleetTargetProgressing, api.FleetReasonPlanChanged
+	case c.answered() && c.report.State == api.FleetReportProgressing:
 		return api.FleetTargetProgressing, ""
 	}
 	return api.FleetTargetPermitted, ""

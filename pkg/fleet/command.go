@@ -104,7 +104,7 @@ func (p *planner) refuseCommand(c api.FleetCommand) string {
 			return p.seen.SpecProblem
 		}
 	case api.FleetCommandResume:
-		if p.status.Verb == api.FleetVerbAbort && (p.seen.SpecProblem != "" || ReleaseKey(p.seen.Release) == "") {
+		if p.status.Verb == api.FleetVerbAbort && (p.seen.SpecProblem != "" || p.seen.Release.Key() == "") {
 			return cmp.Or(p.seen.SpecProblem, "spec.release names no version")
 		}
 	case api.FleetCommandPause, api.FleetCommandRollback, api.FleetCommandAbort:
@@ -130,7 +130,7 @@ func (p *planner) decide(c api.FleetCommand, d api.Decision) {
 // unblock lets clusters get a version again. If spec.release still names it, its release begins again with the first wave.
 func (p *planner) unblock(key string) {
 	p.mergeBlock(api.FleetBlock{Version: key, Epoch: max(p.status.Epoch, p.blockEpoch(key)) + 1, Unblocked: true})
-	if p.status.Verb == api.FleetVerbWithdraw && p.key() == key && ReleaseKey(p.seen.Release) == key {
+	if p.status.Verb == api.FleetVerbWithdraw && p.key() == key && p.seen.Release.Key() == key {
 		p.beginRelease()
 	}
 }

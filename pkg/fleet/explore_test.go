@@ -113,7 +113,7 @@ func (c *checks) commit(w *world, next api.FleetRolloutStatus) {
 		}
 	}
 	if next.Phase == api.FleetPhaseWithdrawn && before.Phase != api.FleetPhaseWithdrawn {
-		w.withdrawn = versionOfKey(ReleaseKey(*next.Release))
+		w.withdrawn = versionOfKey(next.Release.Key())
 		c.nothingWithdrawnRuns(w, next)
 	}
 	if next.Verb != api.FleetVerbWithdraw {
@@ -126,8 +126,8 @@ func (c *checks) granted(w *world, next api.FleetRolloutStatus, g api.FleetGrant
 	if g.Verb != api.FleetVerbRelease {
 		return
 	}
-	if slices.ContainsFunc(next.Blocked, func(b api.FleetBlock) bool { return b.Version == ReleaseKey(*next.Release) && !b.Unblocked }) {
-		c.fail("BlockedVersionGetsNoPermit", "grant %d is for %s", g.Seq, ReleaseKey(*next.Release))
+	if slices.ContainsFunc(next.Blocked, func(b api.FleetBlock) bool { return b.Version == next.Release.Key() && !b.Unblocked }) {
+		c.fail("BlockedVersionGetsNoPermit", "grant %d is for %s", g.Seq, next.Release.Key())
 	}
 	if g.Wave == 0 {
 		return // followers

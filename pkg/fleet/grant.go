@@ -57,7 +57,7 @@ func (p *planner) permitOf(c *cluster, g *api.FleetGrant) api.FleetPermit {
 		return permit
 	}
 	end := metav1.NewMicroTime(g.Time.Add(p.spec.ProgressDeadline))
-	permit.HoldAt, permit.NotAfter = g.HoldAt, &end
+	permit.HoldAt, permit.NotAfter, permit.LocalPauses = g.HoldAt, &end, p.spec.Written.LocalPauses
 	permit.Revision, permit.PlanHash = c.report.Template.Revision, c.report.PlanHash
 	return permit
 }

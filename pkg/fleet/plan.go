@@ -8,6 +8,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"sluice.dev/sluice/pkg/api"
 )
@@ -69,8 +70,8 @@ func (p *planner) proceed() {
 // readRelease begins a release if spec.release names another version than the status, and reads the plan of the release. It reports whether there is
 // a release to plan.
 func (p *planner) readRelease() bool {
-	key := ReleaseKey(p.seen.Release)
-	known := p.status.Release != nil && p.status.Release.Version == p.seen.Release.Version && ImagesDigest(p.status.Release.Images) == ImagesDigest(p.seen.Release.Images)
+	key := p.seen.Release.Key()
+	known := p.status.Release != nil && p.status.Release.Version == p.seen.Release.Version && api.FleetImagesDigest(p.status.Release.Images) == api.FleetImagesDigest(p.seen.Release.Images)
 	switch {
 	case key == "" && p.status.Release == nil:
 		p.setPhase(api.FleetPhaseIdle, "NoRelease", "No version is named; set spec.release, or type: sluice fleet release "+p.seen.Name+" -n "+p.seen.Namespace)
@@ -83,7 +84,12 @@ func (p *planner) readRelease() bool {
 	case key != "" && !known:
 		p.beginRelease()
 	}
-	if err := p.readPlan(); err != nil { // another version of Sluice, or a person, has written the status
+	err := p.readPlan()
+	switch { // another version of Sluice, or a person, has written the status
+	case err == nil:
+	case p.status.Verb != api.FleetVerbRelease && p.status.Release != nil: // clusters go back without a plan
+		p.spec, p.status.Waves, p.status.Wave = Spec{Clusters: labels.Everything(), MaxFailed: -1}, nil, 0
+	default:
 		p.setPhase(api.FleetPhaseStalled, "InvalidStatus", fmt.Sprintf("The status is not valid: %v; set another spec.release to begin another release", err))
 		return false
 	}
@@ -113,7 +119,7 @@ func (p *planner) beginRelease() {
 	p.status.Release, p.status.Plan = release, p.seen.Spec.Written.DeepCopy()
 	p.status.Wave, p.status.Waves = 0, nil
 	p.status.Skipped, p.status.Retries, p.status.Paused, p.status.Promoted, p.status.SkipSoak = nil, nil, false, 0, false
-	p.record(string(p.status.Phase), "Begun", "NewVersion", "the release of "+ReleaseKey(*release)+" begins", "")
+	p.record(string(p.status.Phase), "Begun", "NewVersion", "the release of "+release.Key()+" begins", "")
 }
 
 // beginEpoch gives the epoch a number that no member has seen, also if this hub was restored or made again.
@@ -168,7 +174,7 @@ func (p *planner) grantSeq() int64 {
 }
 
 // key returns the name of the version of the release.
-func (p *planner) key() string { return ReleaseKey(*p.status.Release) }
+func (p *planner) key() string { return p.status.Release.Key() }
 
 // wakeAt makes the executor plan again at that time, or earlier.
 func (p *planner) wakeAt(t time.Time) {

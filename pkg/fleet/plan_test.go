@@ -282,6 +282,33 @@ func TestDecisions(t *testing.T) {
 			}(),
 			"Progressing Wave; c0 Permitted, c1 Permitted",
 		},
+		"steps that were changed in a cluster wait for a retry": {
+			aFleet(t, 1, everyone()).plan().answer(api.FleetReportAtHold, api.FleetReasonPlanChanged, "c0").plan().after(time.Minute).plan(),
+			"Progressing Wave; c0 Progressing PlanChanged",
+		},
+		"a retry permits the changed steps": {
+			aFleet(t, 1, everyone()).plan().answer(api.FleetReportAtHold, api.FleetReasonPlanChanged, "c0").plan().
+				command(api.FleetCommand{Action: api.FleetCommandRetry, Clusters: []string{"c0"}}).plan(),
+			"Progressing Wave; c0 Permitted",
+		},
+		"a first install gets its permit by its wave": {
+			aFleet(t, 1, everyone()).report("c0", api.FleetReport{State: api.FleetReportIdle, Unpermitted: api.FleetUnpermittedFirstInstall,
+				Stable: api.FleetVersion{Version: "v2", Revision: "h2"}}).plan(),
+			"Progressing Wave; c0 Permitted",
+		},
+		"a version that runs without a permit has failed": {
+			aFleet(t, 1, everyone()).report("c0", api.FleetReport{State: api.FleetReportIdle, Unpermitted: api.FleetUnpermittedNotHeld,
+				Stable: api.FleetVersion{Version: "v2", Revision: "h2"}}).plan(),
+			"Paused BudgetExceeded; ",
+		},
+		"a withdrawal goes on without a valid plan": {
+			func() *given {
+				g := aFleet(t, 2, everyone()).plan().answer(api.FleetReportCompleted, "", "c0", "c1").command(api.FleetCommand{Action: api.FleetCommandRollback}).plan()
+				g.Status.Plan = &api.FleetPlanSpec{}
+				return g.answer(api.FleetReportCompleted, "", "c0", "c1").plan()
+			}(),
+			"Withdrawn RolledBack; c0 Withdrawn, c1 Withdrawn",
+		},
 		"a cluster that could not go back gets no permit": {
 			func() *given {
 				g := aFleet(t, 1, api.FleetWave{Budgets: &api.FleetBudgets{Failed: number(1)}})

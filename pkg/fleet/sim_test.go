@@ -154,7 +154,7 @@ func versionName(v int8) string {
 	return fmt.Sprintf("v%d", v)
 }
 
-func keyOf(v int8) string { return prefixVersion + versionName(v) }
+func keyOf(v int8) string { return api.FleetRelease{Version: versionName(v)}.Key() }
 
 func versionOfKey(key string) int8 {
 	if key == "" {

@@ -299,16 +299,43 @@ func (p *planner) describeWave(w *api.FleetWaveStatus, l line) {
 	case idle && soaking > 0 && l.waiting == 0:
 		p.setPhase(api.FleetPhaseSoaking, "Soak", fmt.Sprintf("%d clusters of wave %s soak", soaking, w.Name))
 	case idle && l.waiting > 0:
-		p.setPhase(api.FleetPhaseWaiting, "Delivery", fmt.Sprintf("%d clusters of wave %s wait until the version has arrived", l.waiting, w.Name))
+		p.setPhase(api.FleetPhaseWaiting, "Delivery", fmt.Sprintf("%d clusters of wave %s wait until the version has arrived%s", l.waiting, w.Name, p.needsOfWave(w)))
 	default:
-		p.setPhase(api.FleetPhaseProgressing, "Wave", fmt.Sprintf("wave %s is under way", w.Name))
+		p.setPhase(api.FleetPhaseProgressing, "Wave", fmt.Sprintf("wave %s is under way%s", w.Name, p.needsOfWave(w)))
 	}
+}
+
+// needsOfWave says which clusters of a wave need a person, and what a person can do; "" if none does.
+func (p *planner) needsOfWave(w *api.FleetWaveStatus) string {
+	var list []string
+	add := func(what string, needs func(*cluster) bool) {
+		var names []string
+		for _, name := range w.Clusters {
+			if needs(p.clusters[name]) {
+				names = append(names, name)
+			}
+		}
+		if len(names) > 0 {
+			list = append(list, fmt.Sprintf(what, listNames(names), p.seen.Name, p.seen.Namespace))
+		}
+	}
+	add("the hub has lost %s; bring it back, or pass over it: sluice fleet skip %s CLUSTER -n %s", func(c *cluster) bool { return c.phase == api.FleetTargetUnknown })
+	add("the steps of %s were changed; to go on with them: sluice fleet retry %s CLUSTER -n %s", func(c *cluster) bool { return c.reason == api.FleetReasonPlanChanged })
+	add("%s holds a change that the version does not name; give the workload another version, or pass over it: sluice fleet skip %s CLUSTER -n %s",
+		func(c *cluster) bool { return c.reason == reasonNoIdentity })
+	add("%s waits for a person of its own: sluice fleet targets %s -n %s", func(c *cluster) bool {
+		return c.report != nil && c.report.AwaitsPerson && c.reason != api.FleetReasonPlanChanged && c.underWay()
+	})
+	if len(list) == 0 {
+		return ""
+	}
+	return "; " + strings.Join(list, "; ")
 }
 
 // overtaken reports whether a cluster may be under way although its last permit says nothing about that: the permit is older than the epoch, the hub
 // has forgotten it, or it is an order to hold that the cluster has not answered. It goes on by a new permit.
 func (p *planner) overtaken(c *cluster) bool {
-	if c.reason == reasonForgotten {
+	if c.reason == reasonForgotten || c.reason == api.FleetReasonPlanChanged && p.retried(c) {
 		return true
 	}
 	return p.permitted(c) && c.underWay() && c.phase != api.FleetTargetUnknown &&

@@ -32,8 +32,12 @@ func (p *planner) planWithdrawal() {
 }
 
 func (p *planner) withdrawalMessage(left []string) string {
-	return fmt.Sprintf("%s is withdrawn: %d clusters have not answered: %s; bring them back, or pass over them: sluice fleet skip %s CLUSTER -n %s",
-		p.key(), len(left), listNames(left), p.seen.Name, p.seen.Namespace)
+	failed := ""
+	if stuck := p.clustersInNeed(func(c *cluster) bool { return c.failed() && slices.Contains(left, c.name) }); len(stuck) > 0 {
+		failed = fmt.Sprintf(", and %s cannot go back (%s)", listNames(stuck), p.clusters[stuck[0]].report.Reason)
+	}
+	return fmt.Sprintf("%s is withdrawn: %d clusters have not gone back: %s%s; bring them back, or pass over them: sluice fleet skip %s CLUSTER -n %s",
+		p.key(), len(left), listNames(left), failed, p.seen.Name, p.seen.Namespace)
 }
 
 // planAbort takes back the clusters that are under way. Clusters that have completed keep the version.
@@ -111,8 +115,8 @@ func (c *cluster) mayRun(version string) bool {
 		return forward(c.target.Permit.Verb) || c.movedOn()
 	}
 	r := c.report
-	return r != nil && (VersionNamed(r.Stable, version) ||
-		VersionNamed(r.Template, version) && (r.State == api.FleetReportProgressing || r.State == api.FleetReportAtHold || r.Unpermitted != ""))
+	return r != nil && (r.Stable.Named(version) ||
+		r.Template.Named(version) && (r.State == api.FleetReportProgressing || r.State == api.FleetReportAtHold || r.Unpermitted != ""))
 }
 
 // needsAbort reports whether a cluster may be under way, but must not: by a permit of an older release, after a person has told the release to pass

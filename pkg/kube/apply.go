@@ -46,6 +46,8 @@ func (c *Client) dispatchAction(ctx context.Context, s *Snapshot, action rollout
 		return c.setFinalizer(ctx, s, true)
 	case rollout.RemoveFinalizer:
 		return c.setFinalizer(ctx, s, false)
+	case rollout.RecordPermit:
+		return c.recordPermit(ctx, s, a.Permit)
 	case rollout.AdoptWorkload, rollout.DisownWorkload, rollout.HoldWorkload, rollout.ResumeWorkload,
 		rollout.TakeOverWorkload, rollout.ResumeRollingUpdate, rollout.PauseWorkload, rollout.FreezeWorkload, rollout.ScaleWorkload, rollout.RestoreReplicas:
 		return c.changeWorkload(ctx, s, a)

@@ -35,10 +35,20 @@ type Options struct {
 	Scripts *script.Library
 	// ScriptConfigMap is the ConfigMap with the scripts of users. With an empty name the client reads none.
 	ScriptConfigMap types.NamespacedName
+	// Permits returns what the hub of a fleet has told this cluster last about a Rollout; nil for a cluster without a hub.
+	Permits func(types.NamespacedName) FleetMessage
 	// Cluster is the name of the cluster in logs.
 	Cluster string
 	// Logger is slog.Default() when nil.
 	Logger *slog.Logger
+}
+
+// FleetMessage is what the hub of a fleet tells a cluster about one Rollout, verified.
+type FleetMessage struct {
+	// Permit is nil if the hub has given none.
+	Permit *api.FleetPermit
+	// Blocked are the versions that the hub has withdrawn or unblocked.
+	Blocked []api.FleetBlock
 }
 
 // Client talks to one cluster. It is safe for concurrent use.

@@ -99,7 +99,7 @@ func (s *Snapshot) transitionDependsOn(d rollout.Decision) partSet {
 func (s *Snapshot) actionDependsOn(action rollout.Action, d rollout.Decision) partSet {
 	base := partsOf(partRollout, partWorkload)
 	switch a := action.(type) {
-	case rollout.AddFinalizer, rollout.LabelPods:
+	case rollout.AddFinalizer, rollout.LabelPods, rollout.RecordPermit:
 		return partSet{} // they neither add nor remove pods or traffic
 	case rollout.CreateCanaryService, rollout.PrepareRoute: // no route leads to it yet
 		return partsOf(partRollout)

@@ -62,6 +62,9 @@ func (c *Client) ObserveCached(key types.NamespacedName) (s *Snapshot, ok bool) 
 
 func (c *Client) observeFrom(ctx context.Context, key types.NamespacedName, from readSource) (*Snapshot, error) {
 	s := &Snapshot{observedAt: time.Now()}
+	if c.opts.Permits != nil {
+		s.fleet = c.opts.Permits(key)
+	}
 	if from != fromMemory {
 		s.podLabelCache = &c.podLabels
 	}

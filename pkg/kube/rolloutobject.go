@@ -3,7 +3,10 @@ package kube
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -12,6 +15,7 @@ import (
 
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/kube/apiclient"
+	"sluice.dev/sluice/pkg/rollout"
 )
 
 func (c *Client) getRollout(ctx context.Context, key types.NamespacedName) (*api.Rollout, error) {
@@ -51,9 +55,23 @@ func (c *Client) setFinalizer(ctx context.Context, s *Snapshot, present bool) er
 	if present {
 		finalizers = append(finalizers, api.FinalizerRollout)
 	}
-	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": s.rollout.UID, "resourceVersion": s.rollout.ResourceVersion, "finalizers": finalizers,
-	}})
+	err := c.patchRolloutMetadata(ctx, s, map[string]any{"finalizers": finalizers})
+	switch {
+	case err == nil:
+		return nil
+	case !apiclient.IsNotFound(err) || present:
+		return apiclient.RolloutError("set the finalizers of", s.rollout, err)
+	}
+	c.informers.rollouts.MarkDeleted(s.rollout.UID, false) // the Rollout is already deleted
+	s.rollout = s.rollout.DeepCopy()
+	s.rollout.Finalizers = nil
+	return nil
+}
+
+// patchRolloutMetadata changes metadata of the Rollout as the snapshot saw it.
+func (c *Client) patchRolloutMetadata(ctx context.Context, s *Snapshot, metadata map[string]any) error {
+	metadata["uid"], metadata["resourceVersion"] = s.rollout.UID, s.rollout.ResourceVersion
+	body, err := json.Marshal(map[string]any{"metadata": metadata})
 	if err != nil {
 		return err
 	}
@@ -62,17 +80,37 @@ func (c *Client) setFinalizer(ctx context.Context, s *Snapshot, present bool) er
 		return r, c.rollouts.Patch(types.MergePatchType).Namespace(s.rollout.Namespace).Resource("rollouts").Name(s.rollout.Name).
 			Param("fieldManager", api.FieldManager).Body(body).Do(ctx).Into(r)
 	})
-	if err != nil && !(apiclient.IsNotFound(err) && !present) {
-		return apiclient.RolloutError("set the finalizers of", s.rollout, err)
+	if err == nil {
+		s.storeRollout(c, updated)
 	}
-	if err != nil { // the Rollout is already deleted
-		c.informers.rollouts.MarkDeleted(s.rollout.UID, false)
-		s.rollout = s.rollout.DeepCopy()
-		s.rollout.Finalizers = nil
-		return nil
+	return err
+}
+
+// recordPermit records on the Rollout which permit of its fleet a release has used up.
+func (c *Client) recordPermit(ctx context.Context, s *Snapshot, used rollout.PermitNumber) error {
+	err := c.patchRolloutMetadata(ctx, s, map[string]any{
+		"annotations": map[string]any{api.AnnotationPermitUsed: fmt.Sprintf("%d.%d", used.Epoch, used.Seq)},
+	})
+	if err != nil {
+		return apiclient.RolloutError("record the used permit of", s.rollout, err)
 	}
-	s.storeRollout(c, updated)
 	return nil
+}
+
+// permitUsed reads the record of recordPermit. A record that cannot be read counts as a permit before all others.
+func permitUsed(r *api.Rollout) (used rollout.PermitNumber) {
+	record, recorded := r.Annotations[api.AnnotationPermitUsed]
+	if !recorded {
+		return rollout.PermitNumber{}
+	}
+	epoch, seq, _ := strings.Cut(record, ".")
+	var errEpoch, errSeq error
+	used.Epoch, errEpoch = strconv.ParseInt(epoch, 10, 64)
+	used.Seq, errSeq = strconv.ParseInt(seq, 10, 64)
+	if errEpoch != nil || errSeq != nil || used.Epoch <= 0 || used.Seq < 0 {
+		return rollout.PermitNumber{Seq: 1}
+	}
+	return used
 }
 
 // storeRollout takes in the Rollout from an answer of the API server.

@@ -24,7 +24,8 @@ type Snapshot struct {
 	Scripts []api.ScriptStatus
 
 	spec           rollout.Spec
-	observedAt     time.Time // when the latest observation, or the latest successful commit, began
+	fleet          FleetMessage // read once for each observation
+	observedAt     time.Time    // when the latest observation, or the latest successful commit, began
 	rollout        *api.Rollout
 	deployment     *appsv1.Deployment
 	object         *workloadObject // the workload, if it is not a Deployment; nil until it was read
@@ -82,6 +83,7 @@ func (s *Snapshot) updateView() {
 		Editor:   statusEditor(r),
 		Problems: s.sortedProblems(),
 	}
+	s.Seen.Permit, s.Seen.Blocked, s.Seen.PermitUsed = s.fleet.Permit, s.fleet.Blocked, permitUsed(r)
 	s.Seen.Workload = s.observeWorkload()
 	if s.canary != nil {
 		c := workload.ObserveCanary(s.canary, s.replicaSets, r.Name, uid)

@@ -84,7 +84,7 @@ func (c *Client) sendObjectPatch(ctx context.Context, s *Snapshot, action rollou
 
 // restoreWorkloadObject restores the template of an older revision in the workload.
 func (c *Client) restoreWorkloadObject(ctx context.Context, s *Snapshot, a rollout.RestoreTemplate) error {
-	body, err := s.object.RestoreTemplate(a.Hash)
+	body, err := s.object.RestoreTemplate(a.Hash, a.Version)
 	if err != nil {
 		return fmt.Errorf("%w: %w", apiclient.StaleAction(a), err)
 	}

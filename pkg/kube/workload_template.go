@@ -37,7 +37,7 @@ func (c *Client) restoreTemplate(ctx context.Context, s *Snapshot, a rollout.Res
 	if len(list.Items) != 1 {
 		return apiclient.StaleAction(a)
 	}
-	body, err := workload.RestoreTemplate(s.deployment, &list.Items[0])
+	body, err := workload.RestoreTemplate(s.deployment, &list.Items[0], a.Version)
 	if err != nil {
 		return fmt.Errorf("%s: %w", a, err)
 	}

@@ -39,6 +39,8 @@ func (p *planner) revertAbortedRelease() {
 	case p.newVersion():
 		p.startFinalising(api.FinaliseContinuous, "Workload is continuous release")
 		return
+	case p.retriedByHub():
+		return
 	case !p.ensureHeld() || !p.prepareScaleFromZero() || !p.routesRestored():
 		return
 	case p.m.FinaliseReason == api.FinaliseRollback:
@@ -102,8 +104,7 @@ func (p *planner) templateRestored() bool {
 	}
 	for _, set := range p.seen.Workload.Revisions {
 		if set.Hash == p.m.StableRevision {
-			p.addActions(rollout.RestoreTemplate{Workload: p.seen.Spec.Workload, Hash: set.Hash})
-			p.commitFirst = true // a planner that sees the stable template would take it for a rollback by the owner
+			p.restoreTemplate(&set)
 			return false
 		}
 	}
@@ -112,6 +113,20 @@ func (p *planner) templateRestored() bool {
 	}
 	p.holdFor(p.stableMissing())
 	return false
+}
+
+// restoreTemplate gives the workload the template of a revision again. It reports whether the revision exists.
+func (p *planner) restoreTemplate(of *rollout.Revision) bool {
+	if of == nil {
+		return false
+	}
+	restore := rollout.RestoreTemplate{Workload: p.seen.Spec.Workload, Hash: of.Hash}
+	if p.status.Fleet != nil {
+		restore.Version = new(p.versionOf(of.Revision).Version)
+	}
+	p.addActions(restore)
+	p.commitFirst = true // a planner that sees the stable template would take it for a rollback by the owner
+	return true
 }
 
 // abortMessage says why the release was aborted, where requests go, and what to do next. The condition keeps the reason as long as the abort lasts.

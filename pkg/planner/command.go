@@ -73,6 +73,7 @@ func (p *planner) followCommand() {
 	}
 	p.status.Command = nil
 	state, free := p.currentState(), !p.seen.Deleting && !p.seen.Spec.Disabled
+	end := int32(len(p.seen.Spec.Steps)) + 1
 	switch {
 	case c.Epoch != p.m.Epoch:
 		p.refuseCommand(*c, "it is about another release than the one under way")
@@ -83,8 +84,16 @@ func (p *planner) followCommand() {
 			c.Action, c.Actor, p.seen.Name, p.seen.Namespace))
 	case c.Action == api.CommandRetry && state == rollout.StateAborted && !p.workloadGone() && p.rolledBack():
 		p.refuseCommand(*c, "the workload has its stable version back; release the version once more by changing its template")
+	case c.Action == api.CommandRetry && free && state == rollout.StateAborted && p.withdrawn():
+		p.refuseCommand(*c, "the fleet has withdrawn this version")
 	case c.Action == api.CommandRetry && free && state == rollout.StateAborted:
 		p.startFinalising(api.FinaliseRetry, withComment("The release is retried, as asked by "+c.Actor, c.Comment))
+	case c.Action == api.CommandPromote && free && state.InStep() && p.fleetRefusal(end) != nil:
+		p.refuseCommand(*c, p.fleetRefusal(end).message)
+	case c.Action == api.CommandPromote && free && state.InStep() && !p.permitRecorded():
+		p.status.Command = c // it is followed once the permit is recorded
+	case c.Action == api.CommandOverride && free && p.governed() && (state.InStep() || state == rollout.StateInitializing):
+		p.overrideFleet(*c)
 	case c.Action == api.CommandPromote && free && state.InStep():
 		p.promoteFully(*c)
 	case c.Action == api.CommandApprove && free && c.PauseSeq == p.m.PauseSeq && state.TakesForcedApproval():

@@ -54,7 +54,7 @@ func requests() []request {
 			return !before.waitsForApproval() || next || got.state == rollout.StateIdle && got.template == before.template && got.others == 0
 		}},
 		{name: "a rollback", ask: func(w *world) bool {
-			if w.uid == 0 || w.unsettled() || w.model.beside() && (w.letGo() || !w.state().Releasing()) {
+			if w.uid == 0 || w.unsettled() || w.takenBack() || w.model.beside() && (w.letGo() || !w.state().Releasing()) {
 				return false // the other version belongs to its controller, or the stable version is not known yet
 			}
 			if stable := versionOf(machine(&w.status).StableRevision); stable != w.template {
@@ -103,7 +103,7 @@ func (w *world) waitsForApproval() bool {
 	}
 	return w.state() == rollout.StatePaused && c.CurrentStepState == api.StepPaused && c.NextStepIndex == next &&
 		!w.against() && !w.heldFor(rollout.ReasonFullStep) && w.decided() == "" && w.status.Command == nil &&
-		machine(&w.status).PlanHash == w.model.plan(w.revised).Hash && !w.disabled && !w.deleting && !w.hidden && !w.empty && !w.unsettled() && version(w.template) == machine(&w.status).CanaryRevision
+		machine(&w.status).PlanHash == w.model.plan(w.revised).Hash && !w.disabled && !w.deleting && !w.hidden && !w.empty && !w.unsettled() && version(w.template) == machine(&w.status).CanaryRevision && !w.takenBack()
 }
 
 // keep selects states for requests: all states of a small model, and evenly distributed states of other models.

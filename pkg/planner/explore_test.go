@@ -150,13 +150,14 @@ func (w *world) helpers() []move {
 		return nil
 	}
 	moves := w.measures()
-	if w.refused() {
+	moves = append(moves, w.hubHelps()...)
+	if w.refusedByRelease() {
 		moves = append(moves, move{"the refused version is rolled back", func(w *world) { w.change(versionOf(machine(&w.status).StableRevision)) }})
 	}
 	if w.heldFor(rollout.ReasonFullStep) && !w.agrees {
 		moves = append(moves, move{"the owner accepts that steps replace all pods", (*world).agree})
 	}
-	if w.state() == rollout.StateAborted && w.status.Command == nil {
+	if w.state() == rollout.StateAborted && w.status.Command == nil && !w.retryRefused() {
 		moves = append(moves, move{"the release is tried again", func(w *world) { w.command(api.CommandRetry) }})
 	}
 	if (w.state() == rollout.StatePaused || w.state() == rollout.StateAnalysis) && w.against() && w.status.Command == nil {
@@ -211,6 +212,9 @@ func (w *world) key() string {
 	if w.model.names {
 		b = w.appendNamed(b)
 	}
+	if w.model.fleet {
+		b = w.appendHub(b)
+	}
 	b = w.appendStatus(b, &w.status)
 	b = append(b, byte(w.run.moved), byte(w.run.moved>>8))
 	for _, next := range w.run.writes {
@@ -250,6 +254,9 @@ func (w *world) appendStatus(b []byte, s *api.RolloutStatus) []byte {
 	b = append(b, byte(m.RollbackReplicas), byte(m.Step), byte(c.NextStepIndex), byte(c.CurrentStepIndex))
 	if s.Command != nil {
 		b = append(append(b, s.Command.Action...), byte(m.Epoch-s.Command.Epoch), byte(m.PauseSeq-s.Command.PauseSeq))
+	}
+	if w.model.fleet {
+		b = w.appendFleet(b, s)
 	}
 	if s.Analysis == nil {
 		return b

@@ -13,6 +13,11 @@ import (
 // If the canary's version is no longer wanted, or not wanted yet, its pods go first: they must not get into a narrowed stable Service when it opens.
 func (p *planner) finalisingTasks() []api.FinalisingStep {
 	switch reason := p.m.FinaliseReason; {
+	case reason == api.FinaliseWithdrawn:
+		return []api.FinalisingStep{
+			api.FinalisingRouteTrafficToStable, api.FinalisingReleaseWorkloadControl, api.FinalisingRestoreStableService,
+			api.FinalisingRemoveCanaryService, api.FinalisingResumeWorkload,
+		}
 	case p.isBlueGreen() && (reason == api.FinaliseSuccess || reason == api.FinaliseRollback):
 		return p.blueGreenTasks()
 	case reason == api.FinaliseRollback:
@@ -58,7 +63,7 @@ func (p *planner) planFinalising() {
 			return
 		}
 	}
-	if p.m.FinaliseReason == api.FinaliseRollback && !p.workloadGone() && !p.workloadSettled() {
+	if (p.m.FinaliseReason == api.FinaliseRollback || p.m.FinaliseReason == api.FinaliseWithdrawn) && !p.workloadGone() && !p.workloadSettled() {
 		return
 	}
 	p.completeFinalising()
@@ -83,6 +88,8 @@ func (p *planner) redirectFinalising() bool {
 	switch reason := p.m.FinaliseReason; {
 	case reason == api.FinaliseDeleting || reason == api.FinaliseDisabled:
 		return false
+	case reason == api.FinaliseWithdrawn:
+		return p.redirectWithdrawal()
 	case p.seen.Spec.Disabled:
 		p.startFinalising(api.FinaliseDisabled, "Disabling rollout, release resources")
 	case reason == api.FinaliseWorkloadGone && p.workloadGone():
@@ -198,6 +205,8 @@ func (p *planner) resumeWorkload() {
 // may have had the same id. Then the executor forgets the id: under it the policies would let that version through without a step.
 func (p *planner) stableID() rollout.StableID {
 	switch w := p.seen.Workload; {
+	case p.governed():
+		return rollout.StableIDUnknown // under a known id, the policies would let a change through
 	case p.finalisingFor(api.FinaliseSuccess) && !p.rolledBack():
 		return rollout.StableIDPresent
 	case w.IDLetsThrough && w.RolloutID == p.m.RolloutID && p.currentState().Releasing():
@@ -408,6 +417,9 @@ func (p *planner) completeFinalising() {
 	case api.FinaliseSuccess:
 		p.promoteRevision()
 		p.enterState(rollout.StateIdle, "Completed", "Rollout progressing has been completed", "")
+	case api.FinaliseWithdrawn:
+		p.serve(p.templateVersion())
+		p.enterState(rollout.StateIdle, "Withdrawn", "The workload runs the version before again", "")
 	default:
 		p.enterState(rollout.StateIdle, "Canceled", "Rollout progressing has been canceled", "")
 	}

@@ -32,9 +32,9 @@ func (p *planner) planIdle() {
 		p.holdFor(p.workloadConflict(w.AdoptedBy))
 		return
 	}
-	if !w.Adopted {
+	if !w.Adopted || p.governed() && w.IDLetsThrough {
 		id := rollout.StableIDPresent
-		if w.Held || p.rollsNatively() {
+		if w.Held || p.rollsNatively() || p.governed() {
 			id = rollout.StableIDUnknown
 		}
 		p.addActions(rollout.AdoptWorkload{Workload: p.seen.Spec.Workload, StableID: id})
@@ -53,6 +53,7 @@ func (p *planner) planIdle() {
 		return
 	}
 	p.recordStableRevision()
+	p.recordServed()
 	p.showProblems()
 }
 
@@ -169,6 +170,7 @@ func (p *planner) startRelease() {
 		}
 	}
 	p.m.Epoch++
+	p.noteRelease()
 	p.goToStep(1)
 	p.m.WorkloadUID = typesUID(w.UID)
 	p.m.FinaliseReason, p.m.Finalise = "", ""
@@ -279,14 +281,21 @@ func (p *planner) planInitializing() {
 		p.startRelease()
 		return
 	}
-	if p.servingRevision() == nil {
+	end := int32(len(p.seen.Spec.Steps)) + 1
+	if p.servingRevision() == nil || p.onlyUnpermittedRuns() {
+		if p.fleetRefusal(end) != nil && !p.prepareScaleFromZero() || !p.permitted(end) {
+			return
+		}
 		p.startFinalising(api.FinaliseSuccess, "no older version is running, so there is nothing to release step by step")
 		return
 	}
 	if p.holdStoppedRelease() || !p.preflightPassed() {
 		return
 	}
-	if p.inRollbackWindow() {
+	if p.inRollbackWindow() && p.fleetRefusal(end) == nil {
+		if !p.permitted(end) {
+			return
+		}
 		p.startFinalising(api.FinaliseSuccess, "the version has served lately (rollbackWindow), so it is released without its steps")
 		return
 	}
@@ -294,6 +303,9 @@ func (p *planner) planInitializing() {
 		return
 	}
 	if p.m.RollbackReplicas > 0 && !p.keptPodsLabelled() {
+		return
+	}
+	if !p.permitted(1) {
 		return
 	}
 	p.m.PlanHash = p.seen.Spec.Hash

@@ -135,6 +135,9 @@ func (p *planner) restartEditedStep() bool {
 	if p.m.PlanHash == p.seen.Spec.Hash {
 		return false
 	}
+	if !p.permitted(min(p.m.Step, int32(len(p.seen.Spec.Steps)))) {
+		return true
+	}
 	p.m.PlanHash = p.seen.Spec.Hash
 	p.goToStep(min(p.m.Step, int32(len(p.seen.Spec.Steps))))
 	p.enterState(rollout.StateBeforeUpgrade, "PlanChanged", "the steps of the Rollout were changed", "")
@@ -146,6 +149,14 @@ func (p *planner) jumpToStep() bool {
 	next := p.c.NextStepIndex
 	if next == p.nextIndex() {
 		return false
+	}
+	if refusal := p.fleetRefusal(next); refusal != nil && next > p.m.Step {
+		p.noteRevertedEdit(fmt.Sprintf("nextStepIndex %d was taken back: %s", next, refusal.message))
+		p.c.NextStepIndex = p.nextIndex()
+		return false
+	}
+	if next > p.m.Step && !p.permitted(next) {
+		return true
 	}
 	p.goToStep(next)
 	p.enterState(rollout.StateBeforeUpgrade, "Jumped", fmt.Sprintf("nextStepIndex was set to %d", next), p.seen.Editor)

@@ -22,6 +22,7 @@ func invariants() []string {
 		"StableServicePinnedBeforeCanary", "NothingNamedBeforeItIsKnown", "WorkloadNeverFreeDuringRelease", "OnlyAgreedVersionLetGo", "StableIsWhatWasAgreed", "IntentCommittedBeforeRaise",
 		"OwnersBudgetKept", "RollbackInBatchKeepsToTheStep", "StableComesBackFromZero", "StablePodsKeptUntilPromoted", "EpochMonotonic", "TransitionSeqGapless", "StatusOnlyMovesWhenSomethingChanged", "NothingLeftAtRest", "NoWritesAtRest",
 		"RestReached", "RequestsReachTheirEnd", "CapacityKept", "PodsStayConstant", "WhatServesStays", "StableServes", "LastStablePodKept",
+		"NothingBeyondThePermit", "PermitBeginsOneRelease", "WithdrawnVersionStaysOut", "WithdrawnMeansGone", "CompletedMeansWhole",
 	}
 }
 
@@ -70,6 +71,7 @@ func (c *checks) decision(w *world, seen rollout.Seen, d rollout.Decision) {
 		c.stable(w, d.Status.Sluice.StableRevision)
 	}
 	c.metrics(w, seen, d)
+	c.reported(w, d)
 	c.stableServes(w, seen, d)
 	c.late(w, seen, d)
 	approvals := len(d.Status.Approvals) - len(seen.Status.Approvals)
@@ -77,7 +79,8 @@ func (c *checks) decision(w *world, seen rollout.Seen, d rollout.Decision) {
 	if all := seen.Status.Analysis; all != nil && all.Step != nil {
 		wanted = wanted || all.Step.Phase == api.AnalysisPassed
 	}
-	c.that(approvals == 0 || approvals == 1 && wanted, "OneApprovalOneStep", "%d approvals came of one look", approvals)
+	passes := w.model.fleet && w.model.pauses == api.FleetLocalPausesPass
+	c.that(approvals == 0 || approvals == 1 && wanted || passes, "OneApprovalOneStep", "%d approvals came of one look", approvals)
 }
 
 // late checks a release that a deadline stops: its step had the whole time, no user delayed it, and a part of it is still missing.
@@ -269,6 +272,7 @@ func (c *checks) resume(w *world, m api.SluiceStatus, a rollout.Action) {
 
 // committed checks a commit: the step must not exceed the user's approvals.
 func (c *checks) committed(w *world, next *api.RolloutStatus) {
+	c.fleetCommitted(w, next)
 	before, after, allowed := machine(&w.status), machine(next), w.allowed
 	if after.Epoch != before.Epoch {
 		allowed = 1

@@ -14,9 +14,12 @@ import (
 // between two decisions, the next call with the observed state continues the release.
 func Plan(seen rollout.Seen, now time.Time) rollout.Decision {
 	p := newPlanner(seen, now)
+	p.readPermit()
+	p.noteVersions()
 	p.readCommands()
 	p.runStateMachine()
 	p.updateStepSince()
+	p.watchHealth()
 	p.projectStatus()
 	p.throttleStatus()
 	return p.makeDecision()
@@ -58,6 +61,8 @@ type planner struct {
 	// lacks describes the same for a step without numbers of pods; "" if doing has no such numbers.
 	lacks      string
 	kubeEvents []rollout.KubeEvent
+	// refused says why the fleet does not let the release go on; nil if it does.
+	refused *fleetRefusal
 	// commitFirst: the executor must commit the status before the actions, because after the actions the planner would not make the same decision
 	// again.
 	commitFirst bool
@@ -90,10 +95,10 @@ func (p *planner) transitionOnce() {
 			"The Rollout has no steps; give spec.strategy at least one: kubectl edit rollout %s -n %s", p.seen.Name, p.seen.Namespace)})
 		return
 	}
-	if p.restoreAbortedState() {
+	if p.restoreAbortedState() || p.followFleet() {
 		return
 	}
-	if p.seen.Deleting && p.currentState() != rollout.StateTerminated && !p.finalisingFor(api.FinaliseDeleting) {
+	if p.seen.Deleting && p.currentState() != rollout.StateTerminated && !p.finalisingFor(api.FinaliseDeleting) && !p.returning() {
 		aborted := p.currentState() == rollout.StateAborted
 		if aborted && (!p.templateRestored() || p.workloadGone() && p.endInterruptedRelease()) || p.currentState().Releasing() && p.holdKeepPaused() {
 			return
@@ -133,6 +138,7 @@ func (p *planner) transitionOnce() {
 // enterState makes a transition and records it in the outbox.
 func (p *planner) enterState(state rollout.State, reason, message, actor string) {
 	m := p.m
+	p.noteFailure(state, reason)
 	m.TransitionSeq++
 	at, from := metav1.NewMicroTime(p.now.Truncate(time.Microsecond)), m.State
 	m.State, m.Since = string(state), &at
@@ -168,7 +174,7 @@ func (p *planner) holdFor(problem rollout.Problem) {
 // makeDecision collects the results of the call. Actions that raise exposure wait for the commit of a status that intends them, unless the committed
 // status intends them already.
 func (p *planner) makeDecision() rollout.Decision {
-	d := rollout.Decision{Status: p.status, Actions: p.actions, WakeAt: p.wake, KubeEvents: p.kubeEvents, CommitFirst: p.commitFirst}
+	d := rollout.Decision{Status: p.status, Report: p.fleetReport(), Actions: p.actions, WakeAt: p.wake, KubeEvents: p.kubeEvents, CommitFirst: p.commitFirst}
 	if !p.show.IsZero() && (d.WakeAt.IsZero() || p.show.Before(d.WakeAt)) {
 		d.WakeAt = p.show
 	}

@@ -57,8 +57,8 @@ func (c *checks) taken(w *world, v int8) {
 	}
 }
 
-// refused reports whether a release waits for its user to roll back another version.
-func (w *world) refused() bool {
+// refusedByRelease reports whether a release waits for its user to roll back another version.
+func (w *world) refusedByRelease() bool {
 	m := machine(&w.status)
 	return w.model.beside() && w.uid != 0 && w.state().InStep() && version(w.template) != m.CanaryRevision && hash(w.template) != m.StableRevision
 }

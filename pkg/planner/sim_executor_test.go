@@ -108,8 +108,9 @@ func (w *world) advance() {
 		// The run carries the status into its next decision, which is based on the observation of this one.
 		w.run.plan.CarryStatus(*acts)
 		if w.run.moved == 0 {
+			permit := view.fleetWorld // the executor reads it once in a run
 			view = *w
-			view.run = run{}
+			view.run, view.fleetWorld = run{}, permit
 		}
 		w.decide(&view)
 		return
@@ -158,7 +159,7 @@ func (w *world) timeIsUp() {
 
 func (w *world) subject(a rollout.Action) object {
 	switch a := a.(type) {
-	case nil, rollout.AddFinalizer, rollout.RemoveFinalizer:
+	case nil, rollout.AddFinalizer, rollout.RemoveFinalizer, rollout.RecordPermit:
 		return onRollout
 	case rollout.AdoptWorkload, rollout.DisownWorkload, rollout.HoldWorkload, rollout.ResumeWorkload, rollout.RestoreTemplate,
 		rollout.TakeOverWorkload, rollout.ResumeRollingUpdate, rollout.PauseWorkload, rollout.FreezeWorkload, rollout.HoldRevisionUnavailable, rollout.ScaleRevision, rollout.PartitionWorkload, rollout.ReplacePods, rollout.DeleteRevision,
@@ -208,6 +209,8 @@ func (w *world) take(a rollout.Action) {
 	switch a := a.(type) {
 	case rollout.AddFinalizer:
 		w.finalizer = true
+	case rollout.RecordPermit:
+		w.fence = a.Permit.Seq
 	case rollout.RemoveFinalizer:
 		w.finalizer = false
 		w.gone = w.deleting

@@ -112,7 +112,11 @@ func (w *world) commands() []move {
 		return nil
 	}
 	var moves []move
-	for _, action := range []api.CommandAction{api.CommandAbort, api.CommandRetry, api.CommandApprove, api.CommandPromote} {
+	actions := []api.CommandAction{api.CommandAbort, api.CommandRetry, api.CommandApprove, api.CommandPromote}
+	if w.model.fleet {
+		actions = append(actions, api.CommandOverride)
+	}
+	for _, action := range actions {
 		moves = append(moves, move{"the command " + string(action), func(w *world) { w.command(action) }})
 	}
 	return moves

@@ -40,7 +40,8 @@ type world struct {
 	place
 	capacity
 	named named
-	run   run
+	fleetWorld
+	run run
 }
 
 type canaryWorld struct {
@@ -71,6 +72,8 @@ type model struct {
 	exact   bool // no pod may be missing
 	names   bool // a gateway object names a created object
 	broken  int8 // the version whose pods never become ready in the workload, in place all but the first; 0 for none
+	fleet   bool // a FleetRollout governs the Rollout
+	pauses  api.FleetLocalPauses
 	check   *checks
 	digest  *decisionDigest // the digest of all decisions, nil unless a flag asks for it
 }
@@ -137,6 +140,7 @@ func (w *world) see() rollout.Seen {
 			Updated: int32(c.replicas), Available: int32(c.ready), Hash: "c" + version(c.version), Deleting: c.deleting,
 		}
 	}
+	w.seeFleet(&s)
 	w.seeScaler(&s)
 	w.seeServices(&s)
 	for i := range w.model.routes {
@@ -151,9 +155,10 @@ func (w *world) seeWorkload() *rollout.Workload {
 		UID: fmt.Sprint(w.uid), Observed: true, DesiredReplicas: int32(w.size()), Paused: w.stopped, Revision: version(w.template),
 		Adopted: w.adopted, HasMarks: w.adopted || w.held, Held: w.held, Updated: int32(w.pods[w.template]),
 		Available: int32(w.model.size()), Total: int32(w.model.size()), MaxUnavailable: 1, OwnerPaused: w.model.spec.KeepPaused && w.stopped && !w.held,
+		Version: fleetVersion(w.template), HistoryLimit: 10,
 	}
 	for v := int8(1); v <= 3; v++ {
-		if w.pods[v] > 0 || w.model.counts() && w.existed[v] {
+		if w.pods[v] > 0 || (w.model.counts() || w.model.fleet) && w.existed[v] {
 			seen.Revisions = append(seen.Revisions, rollout.Revision{Hash: hash(v), Revision: version(v), Replicas: int32(w.pods[v]), Ready: int32(w.pods[v])})
 		}
 	}

@@ -120,6 +120,9 @@ func (w *world) users() []move {
 	for _, m := range w.misfortunes() {
 		add(w.model.measures(), m.name, m.do)
 	}
+	for _, m := range w.hubActs() {
+		add(true, m.name, m.do)
+	}
 	for _, m := range w.commands() {
 		add(true, m.name, m.do)
 	}

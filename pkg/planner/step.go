@@ -69,6 +69,11 @@ func (p *planner) planPaused() {
 	switch {
 	case p.seen.Spec.StepPasses(n):
 		p.enterState(rollout.StateReady, "LastStep", "the last step has all replicas and needs no approval", "")
+	case p.seen.Spec.WaitsForApproval(n) && p.permitsPauses():
+		if p.permitted(n + 1) {
+			p.recordDecision(api.Approval{Decision: api.DecisionApprove, Actor: rollout.FleetActor})
+			p.leavePause()
+		}
 	case p.seen.Spec.WaitsForApproval(n):
 		p.waitForEvent("Rollout is in step(%d/%d), and you need manually confirm to enter the next step", n, total)
 	case p.now.Before(due):
@@ -92,7 +97,7 @@ func (p *planner) stateSince() time.Time {
 
 // planReady leaves the step, unless its pods or routes have changed since the approval.
 func (p *planner) planReady() {
-	if !p.ensureStep() {
+	if !p.ensureStep() || !p.permitted(p.m.Step+1) {
 		return
 	}
 	if int(p.m.Step) == len(p.seen.Spec.Steps) {

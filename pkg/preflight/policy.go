@@ -13,8 +13,11 @@ import (
 	"sluice.dev/sluice/pkg/workload/kinds"
 )
 
-// validatePolicy is the name of the policy that validates Rollouts, and of its binding.
-const validatePolicy = "sluice-validate"
+// Names of policies about Rollouts, and of their bindings.
+const (
+	validatePolicy = "sluice-validate"
+	deletionPolicy = "sluice-validate-deletion"
+)
 
 // holdPolicies and guardPolicies are the names of the policies that do so, and of their bindings, one for each family of kinds of workloads.
 func holdPolicies() []string { return perFamily("sluice-hold-") }
@@ -41,7 +44,12 @@ func (c *Cluster) CheckPolicies(ctx context.Context) []Finding {
 			findings = []Finding{f}
 		}
 	}
-	return append(findings, validating.checkPolicies(ctx, []string{validatePolicy}, "mistakes in a Rollout are found only when it is released")...)
+	findings = append(findings, validating.checkPolicies(ctx, []string{validatePolicy}, "mistakes in a Rollout are found only when it is released")...)
+	deletion := validating.checkPolicies(ctx, []string{deletionPolicy}, "a Rollout of a fleet can be deleted during its release without the verb override")
+	if len(findingsAt(LevelOK, deletion)) == len(deletion) {
+		return findings
+	}
+	return append(findings, deletion...)
 }
 
 // policyKind is how policies of a kind are looked up.

@@ -188,7 +188,8 @@ func absentPolicies(w world) {
 	w.expect(w.look.CheckPolicies(w.Context()),
 		"warning policies: MutatingAdmissionPolicy sluice-hold-cloneset, sluice-hold-daemonset, sluice-hold-deployment, sluice-hold-statefulset are not there, so a new version rolls out until an executor sees it.",
 		"warning policies: MutatingAdmissionPolicy sluice-guard-cloneset, sluice-guard-daemonset, sluice-guard-deployment, sluice-guard-statefulset are not there, so a manifest that is applied again ends the hold of a release under way.",
-		"warning policies: ValidatingAdmissionPolicy sluice-validate is not there, so mistakes in a Rollout are found only when it is released.")
+		"warning policies: ValidatingAdmissionPolicy sluice-validate is not there, so mistakes in a Rollout are found only when it is released.",
+		"warning policies: ValidatingAdmissionPolicy sluice-validate-deletion is not there, so a Rollout of a fleet can be deleted during its release without the verb override.")
 	if _, err := w.look.CheckBeforeStart(w.Context()); err != nil {
 		w.Errorf("an executor does not start without policies: %v", err)
 	}
@@ -391,6 +392,7 @@ func unreadable(w world) {
 		"warning policies: MutatingAdmissionPolicy sluice-hold-cloneset",
 		"warning policies: MutatingAdmissionPolicy sluice-guard-cloneset",
 		"warning policies: ValidatingAdmissionPolicy sluice-validate",
+		"warning policies: ValidatingAdmissionPolicy sluice-validate-deletion",
 		"warning rivals: MutatingWebhookConfiguration kruise-rollout-mutating-webhook-configuration",
 		"warning rivals: ValidatingWebhookConfiguration kruise-rollout-validating-webhook-configuration",
 		"warning rivals: Lease kruise-rollout/71ddec2c.kruise.io",

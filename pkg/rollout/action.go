@@ -21,6 +21,10 @@ type AddFinalizer struct{}
 // RemoveFinalizer removes the finalizer. It is the last action in the life of a Rollout.
 type RemoveFinalizer struct{}
 
+// RecordPermit records on the Rollout, outside of its status, that a release uses up a permit of the fleet. An executor of a version without fleets
+// keeps this record, although it drops status.fleet.
+type RecordPermit struct{ Permit PermitNumber }
+
 // AdoptWorkload marks the workload as adopted, so the admission policies hold its next change.
 type AdoptWorkload struct {
 	Workload Ref
@@ -123,6 +127,8 @@ type RestoreTemplate struct {
 	Workload Ref
 	// Hash is the pod-template-hash of that revision.
 	Hash string
+	// Version is the name by which the fleet of the Rollout knows that version, "" for an unknown one; nil for a Rollout without a fleet.
+	Version *string
 }
 
 // CreateCanary creates the canary workload with the workload's new template. The executor writes Revision on it unchanged, and reads it back as
@@ -217,12 +223,14 @@ type FreeTrafficRouting struct{ Name string }
 type ForgetRollouts struct{ Rollouts []string }
 
 func (AddFinalizer) RaisesExposure() bool   { return false }
+func (RecordPermit) RaisesExposure() bool   { return false }
 func (AdoptWorkload) RaisesExposure() bool  { return false }
 func (HoldWorkload) RaisesExposure() bool   { return false }
 func (ResumeWorkload) RaisesExposure() bool { return true }
 func (ForgetRollouts) RaisesExposure() bool { return false }
 
 func (AddFinalizer) isAction()            {}
+func (RecordPermit) isAction()            {}
 func (AdoptWorkload) isAction()           {}
 func (HoldWorkload) isAction()            {}
 func (ResumeWorkload) isAction()          {}
@@ -303,7 +311,10 @@ func (RestoreRoute) RaisesExposure() bool        { return false }
 func (ClaimTrafficRouting) RaisesExposure() bool { return true }
 func (FreeTrafficRouting) RaisesExposure() bool  { return false }
 
-func (AddFinalizer) String() string       { return "add finalizer" }
+func (AddFinalizer) String() string { return "add finalizer" }
+func (a RecordPermit) String() string {
+	return fmt.Sprintf("record that permit %d of epoch %d is used", a.Permit.Seq, a.Permit.Epoch)
+}
 func (RemoveFinalizer) String() string    { return "remove finalizer" }
 func (a AdoptWorkload) String() string    { return "adopt " + a.Workload.String() }
 func (a DisownWorkload) String() string   { return "disown " + a.Workload.String() }

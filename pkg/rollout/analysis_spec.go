@@ -112,3 +112,6 @@ func TemplateArguments(s Spec, r *api.Rollout) map[string]string {
 
 // AnalysisActor is the approver of a step that its metrics promoted.
 const AnalysisActor = "analysis"
+
+// FleetActor is the approver of a pause that a permit of the fleet ended, and the actor of what the hub ordered.
+const FleetActor = "fleet"

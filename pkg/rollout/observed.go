@@ -88,8 +88,30 @@ type Seen struct {
 	Uncovered *Problem
 	// Torn is the problem that a step with a share of the traffic sends users with a sticky session to both versions; nil without such a problem.
 	Torn *Problem
+	// Permit is the last permit that the hub of the fleet has given this Rollout, verified; nil without one.
+	Permit *api.FleetPermit
+	// Blocked are the versions that the hub has withdrawn or unblocked, as its last message says.
+	Blocked []api.FleetBlock
+	// PermitUsed is the last permit that a release has used up, as an annotation of the Rollout tells; the zero value for none.
+	PermitUsed PermitNumber
 	// Editor is the field manager that wrote the status last, when that was not us.
 	Editor string
+}
+
+// PermitNumber identifies a permit of a fleet. A later one has a higher Epoch, or the same Epoch and a higher Seq.
+type PermitNumber struct{ Epoch, Seq int64 }
+
+// NumberOf returns the number of a permit, the zero value for nil.
+func NumberOf(permit *api.FleetPermit) PermitNumber {
+	if permit == nil {
+		return PermitNumber{}
+	}
+	return PermitNumber{permit.Epoch, permit.Seq}
+}
+
+// Before reports whether a permit was given before another one.
+func (n PermitNumber) Before(other PermitNumber) bool {
+	return n.Epoch < other.Epoch || n.Epoch == other.Epoch && n.Seq < other.Seq
 }
 
 // Workload is what a release needs to know of the user's workload.
@@ -108,6 +130,8 @@ type Workload struct {
 	OwnerPaused bool
 	// Revision identifies spec.template: an opaque digest, equal for equal templates.
 	Revision string
+	// Version has the names by which a fleet knows the template.
+	Version api.FleetVersion
 	// Images are the images of the containers of its template, with init containers.
 	Images []string
 	// Adopted reports whether this Rollout's marks are on the workload, complete.
@@ -135,6 +159,8 @@ type Workload struct {
 	Recreate bool
 	// OwnerOnDelete: its owner deletes the pods that are to be replaced, so that there is nothing to release.
 	OwnerOnDelete bool
+	// HistoryLimit is how many revisions without pods its controller keeps.
+	HistoryLimit int32
 	// UpdateMechanism is how its pods are replaced a few at a time.
 	UpdateMechanism UpdateMechanism
 	// Partition is how many pods its controller leaves in the version that they have; of [MechanismPartition] only. PercentPartition: it may be a
@@ -336,6 +362,8 @@ type Decision struct {
 	CommitFirst bool
 	// WakeAt is when to look again although nothing happened; zero means only an event matters.
 	WakeAt time.Time
+	// Report is what a Rollout of a fleet tells its hub once Status is committed; nil for any other Rollout.
+	Report *api.FleetReport
 	// KubeEvents are Kubernetes Events to record in addition to the transitions in Status.
 	KubeEvents []KubeEvent
 }

@@ -60,6 +60,8 @@ type Spec struct {
 	AllowUnreachable, AllowDropped bool
 	// AbortDelay is how long the canary is kept after an abort.
 	AbortDelay time.Duration
+	// Fleet is the FleetRollout that governs the Rollout, nil for none.
+	Fleet *api.FleetReference
 	// Unsupported names the fields whose part does not exist yet; a release with any of them is held.
 	Unsupported []string
 	// Hash identifies the plan, leaving out what may change at any time: pauses, analyses, deadlines and the failure threshold.
@@ -127,7 +129,7 @@ func Parse(r *api.Rollout) (Spec, error) {
 	if err != nil {
 		return Spec{}, err
 	}
-	spec := Spec{Workload: ref, Disabled: r.Spec.Disabled, Paused: r.Spec.Strategy.Paused, KeepPaused: r.Annotations[api.AnnotationKeepPaused] == "true"}
+	spec := Spec{Workload: ref, Disabled: r.Spec.Disabled, Paused: r.Spec.Strategy.Paused, Fleet: r.Spec.Fleet, KeepPaused: r.Annotations[api.AnnotationKeepPaused] == "true"}
 	spec.RollbackInBatch = r.Annotations[api.AnnotationRollbackInBatch] == "true"
 	strategy := r.Spec.Strategy
 	switch {

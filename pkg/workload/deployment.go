@@ -28,6 +28,7 @@ func ObserveDeployment(d *appsv1.Deployment, sets []*appsv1.ReplicaSet, rolloutN
 	observeReplicas(d, &w)
 	w.Paused, w.OwnerPaused = d.Spec.Paused, ownerPaused(d)
 	w.Revision, w.Images = TemplateRevision(d.Spec.Template), imagesOf(d.Spec.Template.Spec)
+	w.Version, w.HistoryLimit = fleetVersion(d, d.Spec.Template.Spec, w.Revision), historyLimit(d.Spec.RevisionHistoryLimit)
 	w.Updated, w.Available, w.Total = d.Status.UpdatedReplicas, d.Status.AvailableReplicas, d.Status.Replicas
 	observeTakeover(d, &w)
 	mine := ownedReplicaSets(sets, d.UID)
@@ -140,6 +141,27 @@ func imagesOf(pod corev1.PodSpec) []string {
 		}
 	}
 	return list
+}
+
+// fleetVersion are the names by which a fleet knows the template of a workload.
+func fleetVersion(o metav1.Object, pod corev1.PodSpec, revision string) api.FleetVersion {
+	images := map[string]string{}
+	for _, c := range slices.Concat(pod.InitContainers, pod.Containers) {
+		images[c.Name] = c.Image
+	}
+	return api.FleetVersion{
+		Version: cmp.Or(o.GetAnnotations()[api.AnnotationVersion], api.RolloutID(o)), Images: api.FleetImagesDigest(images), Revision: revision,
+	}
+}
+
+// defaultHistoryLimit is how many revisions without pods a controller keeps of a workload that does not say so.
+const defaultHistoryLimit = 10
+
+func historyLimit(n *int32) int32 {
+	if n == nil {
+		return defaultHistoryLimit
+	}
+	return *n
 }
 
 // budgetOf is how many pods may be missing, or be too many, in a native rolling update, as the Deployment controller reckons:

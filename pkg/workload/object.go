@@ -124,8 +124,9 @@ func revisionIn(r *appsv1.ControllerRevision) string {
 }
 
 // RestoreTemplate is the JSON patch that gives the workload the template of the revision of that hash again, and the rollout-id of the stable
-// version. The template is replaced as it stands there, with fields that only the workload's own controller knows.
-func (o Object) RestoreTemplate(hash string) ([]byte, error) {
+// version. The template is replaced as it stands there, with fields that only the workload's own controller knows. version is as for the function
+// RestoreTemplate.
+func (o Object) RestoreTemplate(hash string, version *string) ([]byte, error) {
 	kind := o.kind()
 	for _, r := range o.controlledRevisions() {
 		if kind.hashOf(r.Name) != hash {
@@ -135,7 +136,7 @@ func (o Object) RestoreTemplate(hash string) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		return json.Marshal(templatePatch(o.Live, template))
+		return json.Marshal(templatePatch(o.Live, template, version))
 	}
 	return nil, fmt.Errorf("%s %s has no revision %s", o.Live.GetKind(), o.Live.GetName(), hash)
 }

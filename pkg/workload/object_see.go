@@ -24,6 +24,10 @@ func (o Object) ObserveWorkload(rolloutName string) rollout.Workload {
 	w := observeMarks(o.Live, rolloutName, kind.Type)
 	w.UpdateMechanism, w.PercentPartition, w.HasOrdinals = kind.Mechanism, kind.PercentPartition, o.hasOrdinals()
 	w.Revision, w.Images = TemplateRevision(template), imagesOf(template.Spec)
+	w.Version, w.HistoryLimit = fleetVersion(o.Live, template.Spec, w.Revision), defaultHistoryLimit
+	if limit, found, _ := unstructured.NestedInt64(o.Live.Object, "spec", "revisionHistoryLimit"); found {
+		w.HistoryLimit = int32(limit)
+	}
 	w.DesiredReplicas = o.desiredReplicas()
 	w.Updated, w.Available, w.Total = o.statusCount(kind.Status.Updated), o.statusCount(kind.Status.Available), o.statusCount(kind.Status.Total)
 	w.MaxUnavailable = o.maxUnavailable(w.DesiredReplicas)

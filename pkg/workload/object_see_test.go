@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/rollout"
 	"sluice.dev/sluice/pkg/workload"
 )
@@ -51,7 +52,8 @@ func TestAWorkloadIsSeenWhole(t *testing.T) {
 			want := rollout.Workload{
 				UID: "u1", Observed: true, DesiredReplicas: 10, Revision: typed("web:2"), Images: []string{"web:2"}, Adopted: true, Held: true, HasMarks: true, RolloutID: "v2",
 				Generation: 3, Updated: 4, Available: 9, Total: 11, MaxUnavailable: 1, UpdateMechanism: c.lever, Partition: c.partition, PercentPartition: c.shares, RevertsTo: c.revertsTo,
-				TakenOver: true, HasOrdinals: c.shape.workloadType == "statefulset",
+				TakenOver: true, HasOrdinals: c.shape.workloadType == "statefulset", HistoryLimit: 10,
+				Version: api.FleetVersion{Version: "v2", Images: api.FleetImagesDigest(map[string]string{"web": "web:2"}), Revision: typed("web:2")},
 				Revisions: []rollout.Revision{
 					{Hash: "astray", Replicas: 1, Unavailable: true},
 					{Hash: "lost", Replicas: 1, Ready: 1, Unavailable: true},

@@ -60,7 +60,7 @@ func TestTheTemplateOfAnOlderRevisionIsGivenBackWhole(t *testing.T) {
 			stranger := revisionOf("web-a", 1, "web:0")
 			stranger.OwnerReferences[0].UID = "another"
 			o.Revisions = []*appsv1.ControllerRevision{stranger, revisionOf("web-a", 1, "web:1"), revisionOf("web-b", 2, "web:2")}
-			change, err := o.RestoreTemplate(c.hash)
+			change, err := o.RestoreTemplate(c.hash, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -77,7 +77,7 @@ func TestTheTemplateOfAnOlderRevisionIsGivenBackWhole(t *testing.T) {
 			if diff := cmp.Diff(want, string(body)); diff != "" {
 				t.Errorf("the workload differs (-want +got):\n%s", diff)
 			}
-			if _, err := o.RestoreTemplate("c"); err == nil || err.Error() != c.shape.kind+" web has no revision c" {
+			if _, err := o.RestoreTemplate("c", nil); err == nil || err.Error() != c.shape.kind+" web has no revision c" {
 				t.Errorf("of a revision that is gone the error is %v", err)
 			}
 		})
@@ -90,7 +90,7 @@ func TestARevisionThatCannotBeReadIsNotGivenBack(t *testing.T) {
 		o := statefulSet.object()
 		o.Revisions = []*appsv1.ControllerRevision{revisionOf("web-a", 1, "web:1")}
 		o.Revisions[0].Data.Raw = []byte(raw)
-		if patch, err := o.RestoreTemplate("web-a"); err == nil {
+		if patch, err := o.RestoreTemplate("web-a", nil); err == nil {
 			t.Errorf("%s: the patch is %s", name, patch)
 		}
 	}

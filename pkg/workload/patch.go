@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/rollout"
@@ -25,15 +26,37 @@ func AdoptDeployment(d *appsv1.Deployment, rolloutName string, id rollout.Stable
 }
 
 // RestoreTemplate is the JSON patch that gives a Deployment the template of the stable version again, and its rollout-id with it.
-func RestoreTemplate(d *appsv1.Deployment, set *appsv1.ReplicaSet) ([]byte, error) {
-	return json.Marshal(templatePatch(d, TemplateOf(set)))
+// version is the name by which a fleet knows the template, nil for a Rollout without a fleet.
+func RestoreTemplate(d *appsv1.Deployment, set *appsv1.ReplicaSet, version *string) ([]byte, error) {
+	return json.Marshal(templatePatch(d, TemplateOf(set), version))
 }
 
-func templatePatch(o metav1.Object, template any) []map[string]any {
-	return append([]map[string]any{
+func templatePatch(o metav1.Object, template any, version *string) []map[string]any {
+	operations := []map[string]any{
 		{"op": "replace", "path": "/metadata/resourceVersion", "value": o.GetResourceVersion()},
 		{"op": "replace", "path": "/spec/template", "value": template},
-	}, RestoreRolloutID(o, o.GetAnnotations()[api.AnnotationStableRolloutID])...)
+	}
+	if version == nil {
+		return append(operations, RestoreRolloutID(o, o.GetAnnotations()[api.AnnotationStableRolloutID])...)
+	}
+	return append(operations, restoreVersion(o, *version)...)
+}
+
+// restoreVersion are the operations of a JSON patch that replace the name of a version, wherever it stands: an annotation, or else the rollout-id. An
+// unknown name is "".
+func restoreVersion(o metav1.Object, version string) []map[string]any {
+	if _, named := o.GetAnnotations()[api.AnnotationVersion]; !named {
+		if _, labelled := o.GetLabels()[api.LabelRolloutID]; labelled && len(validation.IsValidLabelValue(version)) > 0 {
+			version = "" // it came from an annotation, which may have any value
+		}
+		return RestoreRolloutID(o, version)
+	}
+	path := "/metadata/annotations/" + jsonPointer.Replace(api.AnnotationVersion)
+	named := map[string]any{"op": "replace", "path": path, "value": version}
+	if version == "" {
+		named = map[string]any{"op": "remove", "path": path}
+	}
+	return append(RestoreRolloutID(o, ""), named)
 }
 
 // HoldDeployment pauses the Deployment and marks it as being released. It records a pause of the owner. The mark of an earlier hold stays, and so do

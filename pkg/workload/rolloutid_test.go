@@ -78,8 +78,6 @@ func TestEachKindNotesTheIDOfTheStableVersion(t *testing.T) {
 
 func TestWhoRestoresATemplateRestoresItsIDWithIt(t *testing.T) {
 	t.Parallel()
-	set := &appsv1.ReplicaSet{}
-	set.Spec.Template.Spec.Hostname = "v1"
 	for name, c := range map[string]struct {
 		d    *appsv1.Deployment
 		want map[string]map[string]string
@@ -101,35 +99,45 @@ func TestWhoRestoresATemplateRestoresItsIDWithIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c.d.ResourceVersion = "7"
-			change, err := workload.RestoreTemplate(c.d, set)
-			if err != nil {
-				t.Fatal(err)
-			}
-			patch, err := jsonpatch.DecodePatch(change)
-			if err != nil {
-				t.Fatal(err)
-			}
-			body, err := json.Marshal(c.d)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if body, err = patch.Apply(body); err != nil {
-				t.Fatal(err)
-			}
-			var got appsv1.Deployment
-			if err := json.Unmarshal(body, &got); err != nil {
-				t.Fatal(err)
-			}
-			kept := map[string]map[string]string{}
-			for field, values := range map[string]map[string]string{"annotations": got.Annotations, "labels": got.Labels} {
-				if len(values) > 0 {
-					kept[field] = values
-				}
-			}
-			if diff := cmp.Diff(c.want, kept); diff != "" || got.Spec.Template.Spec.Hostname != "v1" {
-				t.Errorf("the Deployment has the template %q and (-want +got):\n%s", got.Spec.Template.Spec.Hostname, diff)
+			if diff := cmp.Diff(c.want, restoredMarks(t, c.d, nil)); diff != "" {
+				t.Errorf("the marks differ (-want +got):\n%s", diff)
 			}
 		})
 	}
+}
+
+// restoredMarks returns the annotations and labels of a Deployment that gets the template of an older ReplicaSet again. A field without any is absent.
+func restoredMarks(t *testing.T, d *appsv1.Deployment, version *string) map[string]map[string]string {
+	t.Helper()
+	set := &appsv1.ReplicaSet{}
+	set.Spec.Template.Spec.Hostname = "v1"
+	change, err := workload.RestoreTemplate(d, set, version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch, err := jsonpatch.DecodePatch(change)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := json.Marshal(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body, err = patch.Apply(body); err != nil {
+		t.Fatal(err)
+	}
+	var got appsv1.Deployment
+	if err := json.Unmarshal(body, &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Spec.Template.Spec.Hostname != "v1" {
+		t.Errorf("the Deployment has the template %q", got.Spec.Template.Spec.Hostname)
+	}
+	marks := map[string]map[string]string{}
+	for field, values := range map[string]map[string]string{"annotations": got.Annotations, "labels": got.Labels} {
+		if len(values) > 0 {
+			marks[field] = values
+		}
+	}
+	return marks
 }

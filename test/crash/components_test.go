@@ -28,6 +28,7 @@ type crew struct {
 	*journal
 	measures  bool
 	w         *world.World
+	hub       *world.Hub
 	scripts   *script.Library
 	namespace string
 	cluster   string
@@ -143,14 +144,14 @@ type post struct {
 
 func (c *crew) executor() post {
 	return post{who: "executor", account: api.ServiceAccountExecutor, named: published, begin: func(config *rest.Config, q *queue.Queue) (func(context.Context) error, error) {
-		kube, err := kube.New(config, kube.Options{Scripts: c.scripts, ScriptConfigMap: scriptConfigMap(), Cluster: c.cluster, Logger: c.w.Log})
+		kube, err := kube.New(config, kube.Options{Scripts: c.scripts, ScriptConfigMap: scriptConfigMap(), Cluster: c.cluster, Logger: c.w.Log, Permits: c.hub.Message})
 		if err != nil {
 			return nil, err
 		}
 		c.mu.Lock()
 		c.kubes = append(c.kubes, kube)
 		c.mu.Unlock()
-		return executor.New(executor.Options{ClusterName: c.cluster, Kube: kube, Queue: q, Workers: 2, Logger: c.w.Log}).Run, nil
+		return executor.New(executor.Options{ClusterName: c.cluster, Kube: kube, Queue: q, Workers: 2, Logger: c.w.Log, Report: c.hub.Receive}).Run, nil
 	}}
 }
 

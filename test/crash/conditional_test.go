@@ -44,6 +44,15 @@ func conditions(r *http.Request, body []byte) (uid, version, name string) {
 	if strings.HasPrefix(string(body), "k8s\x00") {
 		return decoded(body)
 	}
+	var operations []struct{ Path, Value any }
+	if json.Unmarshal(body, &operations) == nil { // a JSON patch
+		for _, o := range operations {
+			if o.Path == "/metadata/resourceVersion" {
+				version, _ = o.Value.(string)
+			}
+		}
+		return "", version, ""
+	}
 	var b struct {
 		Metadata      struct{ UID, ResourceVersion, Name string }
 		Preconditions struct{ UID, ResourceVersion string }

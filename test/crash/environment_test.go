@@ -63,7 +63,7 @@ func (y *yard) run(ctx context.Context, p plan) (*outcome, error) {
 	name := fmt.Sprintf("run-%d", y.runs.Add(1))
 	j, h := newJournal(p), y.witness.of(name)
 	defer y.witness.forget(name)
-	c := &crew{journal: j, w: y.World, measures: y.measured(), scripts: y.scripts, namespace: name, cluster: name, arrive: make(chan struct{}),
+	c := &crew{journal: j, w: y.World, hub: y.hub(name), measures: y.measured(), scripts: y.scripts, namespace: name, cluster: name, arrive: make(chan struct{}),
 		definition: y.definition()}
 	if err := c.start(ctx); err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func (y *yard) play(ctx context.Context, name string, c *crew, h *history) error
 	if err := y.create(ctx, name); err != nil {
 		return err
 	}
-	if err := y.release(ctx, name, h, c.journal); err != nil {
+	if err := y.release(ctx, name, h, c); err != nil {
 		return err
 	}
 	close(c.arrive)

@@ -36,6 +36,12 @@ func turns() (list []variant) {
 		{world.Ingressed, []end{approved, canceled, removed}},
 		{world.Attached, []end{approved, canceled, removed}},
 		{world.Recreated, []end{undone}},
+		{beside, []end{permitted, withdrawn, recalled}},
+		{world.InPlace, []end{permitted, withdrawn, recalled}},
+		{world.BlueGreen, []end{permitted, recalled}},
+		{world.Daemons, []end{withdrawn, recalled}},
+		{world.Ordered, []end{recalled}},
+		{world.Cloned, []end{withdrawn}},
 	} {
 		for _, e := range c.ends {
 			list = append(list, variant{c.style, e})
@@ -57,9 +63,12 @@ func TestWhateverGoesWrongWithATurnIsHealed(t *testing.T) {
 }
 
 // turn brings the release to its second step, or past the last one, and triggers the event.
-func (y *yard) turn(ctx context.Context, namespace string, h *history) error {
-	if y.end == undone {
+func (y *yard) turn(ctx context.Context, namespace string, h *history, hub *world.Hub) error {
+	switch y.end {
+	case undone:
 		return y.undo(ctx, namespace, h)
+	case recalled:
+		return nil // after the release
 	}
 	first := &yard{ground: y.ground}
 	if err := first.paused(ctx, 1, h); err != nil {
@@ -80,6 +89,10 @@ func (y *yard) turn(ctx context.Context, namespace string, h *history) error {
 		err = y.change(ctx, namespace, newerVersion)
 	case removed:
 		err = rollouts.Delete(ctx, app, metav1.DeleteOptions{})
+	case withdrawn:
+		if err = y.withdraw(ctx, namespace, hub); err == nil {
+			err = y.change(ctx, namespace, oldVersion)
+		}
 	case disabled:
 		_, err = rollouts.Patch(ctx, app, types.MergePatchType, []byte(`{"spec":{"disabled":true}}`), metav1.PatchOptions{})
 	}

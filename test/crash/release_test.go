@@ -47,16 +47,16 @@ func (y *yard) create(ctx context.Context, namespace string) error {
 	if y.measured() {
 		return y.createMeasured(ctx, namespace)
 	}
-	return world.App{Name: app, Replicas: size, Steps: steps(), GraceSeconds: graceSeconds, Kind: y.style}.Create(ctx, y.objects, namespace)
+	return world.App{Name: app, Replicas: size, Steps: steps(), GraceSeconds: graceSeconds, Kind: y.style, Governed: y.governed()}.Create(ctx, y.objects, namespace)
 }
 
 // release releases the second version and approves each pause as soon as it sees it. It returns when no part of the
 // release is left.
-func (y *yard) release(ctx context.Context, namespace string, h *history, j *journal) error {
+func (y *yard) release(ctx context.Context, namespace string, h *history, c *crew) error {
 	if err := h.await(ctx, "the workload to be adopted", y.adopted); err != nil {
 		return err
 	}
-	j.begin()
+	c.begin()
 	if err := y.change(ctx, namespace, newVersion); err != nil {
 		return fmt.Errorf("change the template: %w", err)
 	}
@@ -64,10 +64,10 @@ func (y *yard) release(ctx context.Context, namespace string, h *history, j *jou
 		return h.await(ctx, "the end of the release", y.settled)
 	}
 	if y.turns() {
-		if err := y.turn(ctx, namespace, h); err != nil {
+		if err := y.turn(ctx, namespace, h, c.hub); err != nil {
 			return err
 		}
-		if y.end != continued {
+		if y.end != continued && y.end != recalled {
 			return h.await(ctx, "the end of the release", y.settled)
 		}
 	}
@@ -77,6 +77,11 @@ func (y *yard) release(ctx context.Context, namespace string, h *history, j *jou
 		}
 		if err := y.approve(ctx, namespace); err != nil {
 			return fmt.Errorf("approve step %d: %w", n+1, err)
+		}
+	}
+	if y.end == recalled {
+		if err := y.recall(ctx, namespace, h, c.hub); err != nil {
+			return err
 		}
 	}
 	return h.await(ctx, "the end of the release", y.settled)
@@ -166,7 +171,7 @@ func (v variant) over(live objects) bool {
 			shown.Message == r.Status.Message && shown.ObservedWorkloadGeneration == w.GetGeneration()
 	}
 	end := corev1.ConditionTrue
-	if v.end == canceled || v.end == undone {
+	if v.end == canceled || v.end == undone || v.end == withdrawn || v.end == recalled {
 		end = corev1.ConditionFalse
 	}
 	done := world.Condition(r, api.ConditionSucceeded)

@@ -40,6 +40,12 @@ const (
 	removed end = "removed"
 	// disabled: the Rollout is disabled in the second step.
 	disabled end = "disabled"
+	// permitted: a fleet governs the Rollout, and its hub permits the release. A user approves each step.
+	permitted end = "permitted"
+	// withdrawn: the hub withdraws the version in the second step. Then the owner rolls the workload back.
+	withdrawn end = "withdrawn"
+	// recalled: the hub withdraws the version after all pods run it.
+	recalled end = "recalled"
 	// undone: the workload is rolled back after the last step, when its own pods are gone and no others can come.
 	undone end = "undone"
 )
@@ -108,8 +114,13 @@ func (v variant) missing(acts []act) (kinds []string) {
 
 func (v variant) measured() bool { return v.end == promoted || v.end == stopped }
 
+// governed reports whether a fleet governs the Rollout.
+func (v variant) governed() bool {
+	return v.end == permitted || v.end == withdrawn || v.end == recalled
+}
+
 // turns reports whether an event interrupts the release.
-func (v variant) turns() bool { return v.end != approved && !v.measured() }
+func (v variant) turns() bool { return v.end != approved && v.end != permitted && !v.measured() }
 
 func (v variant) blueGreen() bool { return v.style == world.BlueGreen }
 

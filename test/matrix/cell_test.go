@@ -68,6 +68,9 @@ func (c *cell) namespace() {
 		c.Fatal(err)
 	}
 	c.ns = made.Name
+	if c.col.governed {
+		c.w.Hub.PermitAll(types.NamespacedName{Namespace: c.ns, Name: "app"})
+	}
 	c.writes = c.w.Journal(c.ns)
 	c.Cleanup(func() {
 		c.lawful()

@@ -2,6 +2,7 @@ package matrix
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -33,6 +34,8 @@ type column struct {
 	routed, matched bool
 	// attached reports that a policy is attached to the Service. A release copies it for the canary Service.
 	attached bool
+	// governed reports that a fleet governs the Rollout. Its hub permits each version as soon as it waits.
+	governed bool
 	// settled reports whether the workload's own controller runs the template in all pods, and all are available.
 	settled func(*unstructured.Unstructured) bool
 	// total and ready return the numbers of all pods and of ready pods from the workload's status.
@@ -65,7 +68,8 @@ func (c column) routeObjects() (list []routeObject) {
 // columns returns the columns of the test matrix, in the order of the page.
 func columns() []column {
 	list := append([]column{canaryRouted(), canaryPlain(), partitionRouted(), partitionPlain(), blueGreenRouted(), blueGreenPlain()}, kinds()...)
-	return append(list, widenedRouted(), widenedPlain(), canaryConstant(), canaryMatched())
+	list = append(list, widenedRouted(), widenedPlain(), canaryConstant(), canaryMatched())
+	return append(list, governed(canaryRouted()), governed(partitionRouted()), governed(blueGreenRouted()))
 }
 
 // reason returns the reason why a cell does not stand, "" if it stands.
@@ -211,5 +215,20 @@ func (c column) rolloutManifest(list []step) string {
 	if c.routed {
 		text += routingText
 	}
+	if c.governed {
+		text = strings.Replace(text, "spec:\n", "spec:\n  fleet: {namespace: shop, name: app}\n", 1)
+	}
 	return text
+}
+
+// governed returns a column whose Rollouts belong to a fleet.
+func governed(c column) column {
+	c.name, c.strategy, c.governed = c.name+"-governed", c.strategy+", in a fleet", true
+	c.except = maps.Clone(c.except)
+	if c.except == nil {
+		c.except = map[string]string{}
+	}
+	c.except["Rollout deleted and workload kept"] = "a Rollout of a fleet gives the workload its stable version back"
+	c.except["template changed under the rollout-id of the stable version"] = "in a fleet, each change of the template is a release"
+	return c
 }

@@ -12,8 +12,8 @@ import (
 )
 
 // wanted returns the image that the workload runs after its Rollout has released it at a moment.
-func wanted(m moment) string {
-	if m.name == idle().name || m.name == stopped().name {
+func (c *cell) wanted(m moment) string {
+	if m.name == idle().name || m.name == stopped().name || c.col.governed && m.name != finalising().name {
 		return "app:1"
 	}
 	return "app:2"
@@ -30,13 +30,13 @@ func disablings() []event {
 			c.seen.cure(none)
 		}
 		c.await("Disabled", func(r *api.Rollout) bool { return r.Status.Phase == api.PhaseDisabled })
-		c.settled(wanted(m))
+		c.settled(c.wanted(m))
 	}
 	return []event{
-		{name: "disabled", meaning: "The executor restores all objects and ends the hold of the workload, which then rolls out its template by itself. An aborted release is rolled back.",
+		{name: "disabled", meaning: "The executor restores all objects and ends the hold of the workload, which then rolls out its template by itself. An aborted release is rolled back. A release in a fleet is rolled back too, before its last step is approved.",
 			at: always(), take: func(c *cell, m moment) end {
 				disable(c, m)
-				return end{phase: api.PhaseDisabled, image: wanted(m)}
+				return end{phase: api.PhaseDisabled, image: c.wanted(m)}
 			}},
 		{name: "disabled and enabled again", meaning: "The executor adopts the workload as it is. Its next change is held again.",
 			at: always(), take: func(c *cell, m moment) end {
@@ -71,7 +71,7 @@ func deletions() []event {
 					c.seen.cure(none)
 				}
 				c.deleteRollout("app")
-				return end{image: wanted(m)}
+				return end{image: c.wanted(m)}
 			}},
 		{name: "failing version and Rollout deleted", meaning: "The deletion does not wait for pods: the Rollout goes, and the workload's own budget bounds the number of unavailable pods. With `capacity: Constant`, the executor may have scaled the workload down. The deletion then waits until the workload has its pods back. In this test the owner rolls back, so the workload gets them back.",
 			at: []moment{upgrading(1), upgrading(2), finalising()}, take: func(c *cell, m moment) end {
@@ -85,7 +85,7 @@ func deletions() []event {
 				}
 				c.deleteRollout("app")
 				c.seen.cure(none)
-				return end{image: "app:2"}
+				return end{image: c.wanted(m)}
 			}},
 		{name: "Rollout deleted and workload kept", meaning: "With `sluice.dev/keep-paused: \"true\"` the workload stays paused in its current state. Its owner resumes it.",
 			at: atPauses(), take: func(c *cell, m moment) end {
@@ -104,11 +104,11 @@ func deletions() []event {
 				c.settled("app:2")
 				return end{image: "app:2"}
 			}},
-		{name: "Rollout deleted and made again", meaning: "The new Rollout adopts the released version and waits for the next one.",
+		{name: "Rollout deleted and made again", meaning: "The new Rollout adopts the version that runs and waits for the next one.",
 			at: atPauses(), take: func(c *cell, m moment) end {
 				c.free("app:2")
 				c.deleteRollout("app")
-				c.settled("app:2")
+				c.settled(c.wanted(m))
 				c.create(api.RolloutResource(), c.col.rolloutManifest(c.steps))
 				c.adopts()
 				c.release("app:3")

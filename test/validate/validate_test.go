@@ -32,6 +32,7 @@ func TestTheAPIServerJudgesEveryCase(t *testing.T) {
 	t.Run("the templates that are shipped are accepted", s.checkShipped)
 	t.Run("a Rollout is the same through both versions", s.checkVersions)
 	t.Run("an explicit grace period of 0 stays, an absent one becomes 3", s.checkGrace)
+	t.Run("only a user with the verb override interferes with a fleet", s.checkFleet)
 }
 
 func (s server) check(t *testing.T, c Case, warnings []string, err error) {
@@ -55,7 +56,7 @@ func (s server) check(t *testing.T, c Case, warnings []string, err error) {
 
 // checkTypes waits for the control plane's check of the expressions' types.
 func (s server) checkTypes(t *testing.T) {
-	for _, name := range []string{"sluice-validate", "sluice-validate-advice"} {
+	for _, name := range []string{"sluice-validate", "sluice-validate-deletion", "sluice-validate-advice"} {
 		s.kubectl(t, "wait", "--for=jsonpath={.status.observedGeneration}=1", "--timeout=600s",
 			"validatingadmissionpolicy", name)
 		var policy admission.ValidatingAdmissionPolicy

@@ -24,6 +24,8 @@ type App struct {
 	GraceSeconds int
 	// Kind is the kind of the application. The empty kind is a Deployment with a canary Deployment.
 	Kind AppKind
+	// Governed: a fleet governs the Rollout.
+	Governed bool
 }
 
 // AppKind is a kind of [App].
@@ -170,6 +172,11 @@ func (a App) Create(ctx context.Context, client dynamic.Interface, namespace str
 		u := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal([]byte(manifest), &u.Object); err != nil {
 			return fmt.Errorf("read %s of application %s: %w", kinds[i].Resource, a.Name, err)
+		}
+		if a.Governed && kinds[i] == api.RolloutResource() {
+			if err := unstructured.SetNestedMap(u.Object, map[string]any{"namespace": "shop", "name": a.Name}, "spec", "fleet"); err != nil {
+				return err
+			}
 		}
 		if _, err := client.Resource(kinds[i]).Namespace(namespace).Create(ctx, u, metav1.CreateOptions{}); err != nil {
 			return fmt.Errorf("create %s of application %s: %w", kinds[i].Resource, a.Name, err)

@@ -42,6 +42,8 @@ type World struct {
 	Name string
 	NATS *embedded.Server
 	Log  *slog.Logger
+	// Hub gives permits to the Rollouts that a fleet governs. Executors that run as processes do not know it.
+	Hub *Hub
 }
 
 // Options choose a world. The zero value is a cluster named "default" with its own NATS.
@@ -71,6 +73,7 @@ func Start(ctx context.Context, dir string, o Options) (*World, error) {
 	if w.Name == "" {
 		w.Name = "default"
 	}
+	w.Hub = NewHub(w.hinter())
 	var crds []string
 	for _, name := range append([]string{"istio"}, o.CRDs...) {
 		crds = append(crds, filepath.Join(Root(), "bin/crds", name+".yaml"))
@@ -209,7 +212,8 @@ func (w *World) RunExecutorAs(ctx context.Context, config *rest.Config, luaDir s
 // NewExecutor returns an executor without starting it. The caller closes its queue.
 func (w *World) NewExecutor(ctx context.Context, config *rest.Config, luaDir string) (*executor.Executor, error) {
 	kube, err := kube.New(config, kube.Options{Scripts: script.NewLibrary(luaconfiguration.FS, luaDir),
-		ScriptConfigMap: types.NamespacedName{Namespace: api.ScriptNamespace, Name: api.ScriptConfigMap}, Cluster: w.Name, Logger: w.Log})
+		ScriptConfigMap: types.NamespacedName{Namespace: api.ScriptNamespace, Name: api.ScriptConfigMap}, Cluster: w.Name, Logger: w.Log,
+		Permits: w.Hub.Message})
 	if err != nil {
 		return nil, err
 	}
@@ -217,7 +221,7 @@ func (w *World) NewExecutor(ctx context.Context, config *rest.Config, luaDir str
 	if err != nil {
 		return nil, err
 	}
-	return executor.New(executor.Options{ClusterName: w.Name, Kube: kube, Queue: q, Workers: 8, HistoryLimit: executor.DefaultHistoryLimit, Logger: w.Log}), nil
+	return executor.New(executor.Options{ClusterName: w.Name, Kube: kube, Queue: q, Workers: 8, HistoryLimit: executor.DefaultHistoryLimit, Logger: w.Log, Report: w.Hub.Receive}), nil
 }
 
 func (w *World) background(ctx context.Context, q *queue.Queue, run func(context.Context) error) (stop func()) {

@@ -1,0 +1,332 @@
+package planner
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+)
+
+// This file is the gate of a Rollout that a fleet governs. Everything that brings in more of a new version asks permitted first: the beginning of a
+// release, each step, a jump, a promotion and the completion. Stopping and going back never ask.
+
+// permitSkew is how far the clocks of the hub and of a member may be apart.
+const permitSkew = 2 * time.Minute
+
+// expiredBlueGreen is how long after the end of its permit a blue-green release is aborted.
+const expiredBlueGreen = time.Hour
+
+// governed reports whether a FleetRollout governs the Rollout.
+func (p *planner) governed() bool {
+	return p.seen.Spec.Fleet != nil && p.status.Fleet != nil && p.status.Fleet.FleetRollout == *p.seen.Spec.Fleet
+}
+
+// readPermit takes in the permit that the executor has received, if it is newer than the one in the status.
+func (p *planner) readPermit() {
+	if p.seen.Spec.Fleet == nil || p.status.Fleet != nil && !p.governed() && p.currentState() != rollout.StateIdle {
+		return // leaveFleet ends the release first
+	}
+	if !p.governed() {
+		p.joinFleet()
+	}
+	f, permit := p.status.Fleet, p.seen.Permit
+	for _, block := range p.seen.Blocked {
+		f.Blocked = api.MergeFleetBlock(f.Blocked, block)
+	}
+	if permit == nil || !supersedes(*permit, f.Permit) {
+		return
+	}
+	f.Permit = permit.DeepCopy()
+	if used := f.Used; used != nil && used.Epoch == 0 && used.Failure != "" && used.Release == p.m.Epoch && permit.Verb == api.FleetVerbRelease {
+		used.Epoch, used.Seq = permit.Epoch, permit.Seq // a user has aborted the release before its permit came
+	}
+	if permit.Verb == api.FleetVerbWithdraw {
+		f.Blocked = api.MergeFleetBlock(f.Blocked, api.FleetBlock{Version: permit.Version, Epoch: permit.Epoch})
+	}
+}
+
+// supersedes reports whether a permit is newer than the last one, or gives that one more time.
+func supersedes(permit api.FleetPermit, last *api.FleetPermit) bool {
+	switch {
+	case rollout.NumberOf(last).Before(rollout.NumberOf(&permit)):
+		return true
+	case last == nil || rollout.NumberOf(&permit) != rollout.NumberOf(last) || permit.NotAfter == nil || last.NotAfter == nil:
+		return false
+	}
+	return permit.NotAfter.After(last.NotAfter.Time)
+}
+
+// joinFleet begins to remember a fleet. A release under way ends as it would have, unless an executor of a version without fleets has dropped the
+// status of a release that the fleet governs.
+func (p *planner) joinFleet() {
+	f := &api.RolloutFleetStatus{FleetRollout: *p.seen.Spec.Fleet}
+	state := p.currentState()
+	switch used := p.seen.PermitUsed; {
+	case used != rollout.PermitNumber{}:
+		f.Used = &api.FleetPermitUse{Epoch: used.Epoch, Seq: used.Seq}
+	case state.InStep() || state == rollout.StateFinalising:
+		f.Override = &api.FleetOverride{Release: p.m.Epoch, Reason: "the release began before the Rollout joined the fleet"}
+	}
+	switch w := p.seen.Workload; {
+	case w == nil:
+	case p.stableRevision() != nil && p.stableRevision().Revision != w.Revision:
+		f.Served = []api.FleetVersion{{Revision: p.stableRevision().Revision}}
+	case !w.Held && w.Observed && !p.rollsNatively():
+		f.Served = []api.FleetVersion{w.Version}
+	}
+	p.status.Fleet = f
+}
+
+// fleetRefusal says why the fleet does not let a release go on: a reason of a report, and a sentence for users.
+type fleetRefusal struct{ reason, message string }
+
+// permitted reports whether the release may enter a step, or its completion after the last step. If it may, the release has used up the permit.
+// Otherwise it waits.
+func (p *planner) permitted(step int32) bool {
+	if !p.governed() {
+		return true
+	}
+	if refusal := p.fleetRefusal(step); refusal != nil {
+		p.refused = refusal
+		p.waitForEvent("%s", refusal.message)
+		return false
+	}
+	return p.permitRecorded()
+}
+
+// permitRecorded reports whether the release under way has used up its permit, on record also outside of the status.
+func (p *planner) permitRecorded() bool {
+	if !p.governed() || !p.needsPermit() {
+		return true
+	}
+	f := p.status.Fleet
+	if used := rollout.NumberOf(f.Permit); p.seen.PermitUsed.Before(used) {
+		p.addActions(rollout.RecordPermit{Permit: used})
+		return false
+	}
+	f.Used = &api.FleetPermitUse{Epoch: f.Permit.Epoch, Seq: f.Permit.Seq, Release: p.m.Epoch, WorkloadUID: p.m.WorkloadUID, Revision: p.m.CanaryRevision}
+	return true
+}
+
+// needsPermit reports whether the release goes on by permits only. A release that goes back to the version before needs none.
+func (p *planner) needsPermit() bool {
+	f := p.status.Fleet
+	if p.m.RollbackReplicas > 0 || p.overridden() || p.seen.Workload == nil {
+		return false
+	}
+	return len(f.Served) < 2 || p.seen.Workload.Revision != f.Served[1].Revision || p.seen.Workload.Revision == f.Served[0].Revision
+}
+
+// overridden reports whether the release under way goes on without permits.
+func (p *planner) overridden() bool {
+	o := p.status.Fleet.Override
+	return o != nil && o.Release == p.m.Epoch
+}
+
+// overrideFleet lets the release go on without permits to its end. A withdrawn version does not go on.
+func (p *planner) overrideFleet(c api.Command) {
+	f, last := p.status.Fleet, rollout.NumberOf(p.status.Fleet.Permit)
+	f.Override = &api.FleetOverride{Release: p.m.Epoch, Actor: c.Actor, Reason: c.Comment, Epoch: last.Epoch, Seq: last.Seq}
+	p.addRemark(p.currentState(), p.currentState(), "FleetOverridden", withComment("the release goes on without permits of the fleet, as asked by "+c.Actor, c.Comment))
+}
+
+// fleetRefusal returns the reason against a step, or against the completion after the last step; nil if there is none.
+func (p *planner) fleetRefusal(step int32) *fleetRefusal {
+	if !p.governed() || p.seen.Workload == nil {
+		return nil
+	}
+	f, version, steps := p.status.Fleet, p.templateVersion(), int32(len(p.seen.Spec.Steps))
+	refuse := func(reason, format string, args ...any) *fleetRefusal {
+		return &fleetRefusal{reason, fmt.Sprintf(format, args...)}
+	}
+	if key := p.blockedKey(version); key != "" && p.m.RollbackReplicas == 0 {
+		return refuse(api.FleetReasonBlocked, "the fleet has withdrawn %s; release another version, or type at the hub: sluice fleet unblock %s -n %s", key, f.FleetRollout.Name, f.FleetRollout.Namespace)
+	}
+	if !p.needsPermit() {
+		return nil
+	}
+	switch permit := f.Permit; {
+	case permit == nil:
+		return refuse(api.FleetReasonAwaitingPermit, "waiting for a permit of FleetRollout %s", f.FleetRollout)
+	case permit.Verb != api.FleetVerbRelease && permit.Verb != api.FleetVerbHold, !version.Named(permit.Version), permit.Revision != p.seen.Workload.Revision,
+		permit.Revision != p.m.CanaryRevision:
+		return refuse(api.FleetReasonAwaitingPermit, "waiting for a permit of FleetRollout %s: the last one is not for this version of the workload", f.FleetRollout)
+	case p.permitUsedUp():
+		return refuse(api.FleetReasonPermitUsed, "the release of this permit has ended without success in this cluster; to try again, type at the hub: sluice fleet retry %s CLUSTER -n %s",
+			f.FleetRollout.Name, f.FleetRollout.Namespace)
+	case permit.Verb == api.FleetVerbHold:
+		return refuse(api.FleetReasonAtHold, "FleetRollout %s holds the release", f.FleetRollout)
+	case permit.PlanHash != p.seen.Spec.Hash:
+		return refuse(api.FleetReasonPlanChanged, "the steps were changed after the permit was given; to go on with them, type at the hub: sluice fleet retry %s CLUSTER -n %s",
+			f.FleetRollout.Name, f.FleetRollout.Namespace)
+	case permit.HoldAt > 0 && step > min(permit.HoldAt, steps):
+		return refuse(api.FleetReasonAtHold, "FleetRollout %s permits the release up to step %d", f.FleetRollout, min(permit.HoldAt, steps))
+	case permit.NotAfter != nil && p.now.After(permit.NotAfter.Add(permitSkew)):
+		return refuse(api.FleetReasonPermitExpired, "the permit of FleetRollout %s has expired; see that this cluster reaches its hub", f.FleetRollout)
+	}
+	return nil
+}
+
+// permitUsedUp reports whether another release has used up the permit, or this one without success.
+func (p *planner) permitUsedUp() bool {
+	f := p.status.Fleet
+	if f.Used == nil || usedNumber(f.Used).Before(rollout.NumberOf(f.Permit)) {
+		return false
+	}
+	return f.Used.Release != p.m.Epoch || f.Used.WorkloadUID != p.m.WorkloadUID || f.Used.Revision != p.m.CanaryRevision || f.Used.Failure != ""
+}
+
+func usedNumber(use *api.FleetPermitUse) rollout.PermitNumber {
+	if use == nil {
+		return rollout.PermitNumber{}
+	}
+	return rollout.PermitNumber{Epoch: use.Epoch, Seq: use.Seq}
+}
+
+// permitsPauses reports whether the permit is the approval of the pause of the current step.
+func (p *planner) permitsPauses() bool {
+	if !p.governed() || p.status.Fleet.Permit == nil || !p.needsPermit() {
+		return false
+	}
+	return p.status.Fleet.Permit.LocalPauses != api.FleetLocalPausesKeep
+}
+
+// retriedByHub reports whether the hub permits an aborted release once more, and begins it again.
+func (p *planner) retriedByHub() bool {
+	if !p.governed() || !p.needsPermit() || p.m.FinaliseReason == api.FinaliseRollback || p.fleetRefusal(1) != nil {
+		return false
+	}
+	p.startFinalising(api.FinaliseRetry, "The release is retried, because the fleet permits it again")
+	return true
+}
+
+// withdrawn reports whether the hub has withdrawn the version in the template, or the present one while there is a version to return to.
+func (p *planner) withdrawn() bool {
+	return p.governed() && p.seen.Workload != nil && (p.blockedKey(p.templateVersion()) != "" || p.revisionToReturnTo() != nil)
+}
+
+// templateVersion returns the names of the version in the template. If a user has rolled the workload back without its annotations, these still name
+// the withdrawn version, and the Rollout knows the template by other names.
+func (p *planner) templateVersion() api.FleetVersion {
+	version := p.seen.Workload.Version
+	if p.blockedKey(version) == "" {
+		return version
+	}
+	for _, served := range p.status.Fleet.Served {
+		if served.Revision == version.Revision && len(served.Keys()) > 0 {
+			return served
+		}
+	}
+	return version
+}
+
+// blockedKey returns the withdrawn name of a version, "" for none.
+func (p *planner) blockedKey(version api.FleetVersion) string {
+	for _, block := range p.status.Fleet.Blocked {
+		if !block.Unblocked && version.Named(block.Version) {
+			return block.Version
+		}
+	}
+	return ""
+}
+
+// noteFailure records that the release under way has ended without success.
+func (p *planner) noteFailure(to rollout.State, reason string) {
+	if !p.governed() || to != rollout.StateAborted && (to != rollout.StateFinalising || p.m.FinaliseReason == api.FinaliseSuccess) {
+		return
+	}
+	f := p.status.Fleet
+	if to == rollout.StateAborted && (f.Used == nil || f.Used.Release != p.m.Epoch) { // before it has begun
+		f.Used = &api.FleetPermitUse{Release: p.m.Epoch, WorkloadUID: p.m.WorkloadUID, Revision: p.m.CanaryRevision}
+		if permit := f.Permit; permit != nil && permit.Verb == api.FleetVerbRelease && permit.Revision == p.m.CanaryRevision {
+			f.Used.Epoch, f.Used.Seq = permit.Epoch, permit.Seq
+		}
+	}
+	if f.Used != nil && f.Used.Release == p.m.Epoch && f.Used.Failure == "" {
+		f.Used.Failure = reason
+	}
+}
+
+// onlyUnpermittedRuns reports whether all pods run the new version already, although its release still waits for a permit.
+func (p *planner) onlyUnpermittedRuns() bool {
+	if !p.governed() || p.rolledBack() {
+		return false
+	}
+	set := p.templateRevision()
+	return set.Replicas > 0 && p.onlyRevisionWithPods(&set)
+}
+
+// noteRelease notes which version is released, and which one serves until then.
+func (p *planner) noteRelease() {
+	f := p.status.Fleet
+	if f == nil {
+		return
+	}
+	f.Releasing = p.templateVersion()
+	if stable := p.stableRevision(); stable != nil && stable.Revision != f.Releasing.Revision {
+		p.serve(p.versionOf(stable.Revision)) // perhaps it came while the Rollout was disabled
+	}
+}
+
+// versionOf returns the names of a version of the workload, as far as the Rollout knows them.
+func (p *planner) versionOf(revision string) api.FleetVersion {
+	if version := p.templateVersion(); version.Revision == revision {
+		return version
+	}
+	for _, version := range p.status.Fleet.Served {
+		if version.Revision == revision {
+			return version
+		}
+	}
+	return api.FleetVersion{Revision: revision}
+}
+
+// noteVersions keeps the names of the version under way, which a user may change without a change of the template.
+func (p *planner) noteVersions() {
+	if w := p.seen.Workload; p.governed() && w != nil && p.currentState().Releasing() && w.Revision == p.m.CanaryRevision {
+		p.status.Fleet.Releasing = p.templateVersion()
+	}
+	if w := p.seen.Workload; p.governed() && w != nil {
+		for i, version := range p.status.Fleet.Served { // a version from before the fleet is known by its template only
+			if version.Revision == w.Revision && len(version.Keys()) == 0 {
+				p.status.Fleet.Served[i] = w.Version
+			}
+		}
+	}
+}
+
+// recordServed records the version that all pods run while no release is under way, and whether a permit has allowed it.
+func (p *planner) recordServed() {
+	if !p.governed() {
+		return
+	}
+	f, w, pods := p.status.Fleet, p.seen.Workload, p.templateRevision().Replicas
+	if !w.Observed || pods == 0 || p.totalReplicas() > pods {
+		return
+	}
+	known := len(f.Served) > 0 && f.Served[0].Revision == w.Revision
+	allowed := f.Used != nil && f.Used.Revision == w.Revision && f.Used.Failure == "" || p.overridden() || len(f.Served) > 0 && !p.needsPermit() ||
+		f.Permit != nil && f.Permit.Verb == api.FleetVerbRelease && f.Permit.Revision == w.Revision
+	switch {
+	case allowed:
+		f.Unpermitted = ""
+	case known:
+	case len(f.Served) == 0:
+		f.Unpermitted = api.FleetUnpermittedFirstInstall
+	case !slices.ContainsFunc(w.Revisions, func(set rollout.Revision) bool { return set.Revision == f.Served[0].Revision }):
+		f.Unpermitted = api.FleetUnpermittedRecreated
+	default:
+		f.Unpermitted = api.FleetUnpermittedNotHeld
+	}
+	p.serve(p.templateVersion())
+}
+
+// serve makes a version the present one.
+func (p *planner) serve(version api.FleetVersion) {
+	f := p.status.Fleet
+	f.Served = slices.DeleteFunc(f.Served, func(v api.FleetVersion) bool { return v.Revision == version.Revision })
+	f.Served = slices.Insert(f.Served, 0, version)
+	f.Served = f.Served[:min(len(f.Served), api.MaxServedVersions)]
+}

@@ -1,0 +1,186 @@
+package planner
+
+import (
+	"slices"
+	"time"
+
+	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
+)
+
+// This file tells the hub what a governed Rollout does about its permit.
+
+const (
+	// unhealthyAfter is how long too few pods are ready before the cluster is unhealthy.
+	unhealthyAfter = time.Minute
+	// healthyPercent of the wanted pods are ready in a healthy cluster.
+	healthyPercent = 90
+)
+
+// fleetReport returns the report for the status that this call has decided; nil for a Rollout without a fleet.
+func (p *planner) fleetReport() *api.FleetReport {
+	if !p.governed() {
+		return nil
+	}
+	f, w := p.status.Fleet, p.seen.Workload
+	r := &api.FleetReport{PlanHash: p.seen.Spec.Hash, Blocked: f.Blocked, Unpermitted: f.Unpermitted, Unhealthy: p.unhealthy()}
+	number := rollout.NumberOf(f.Permit)
+	r.Epoch, r.Seq = number.Epoch, number.Seq
+	if len(f.Served) > 0 {
+		r.Stable = f.Served[0]
+	}
+	if p.currentState().InStep() {
+		r.Step = p.m.Step
+	}
+	if w == nil || w.Deleting {
+		r.State, r.Reason, r.Message = api.FleetReportIdle, string(rollout.ReasonWorkloadMissing), p.status.Message
+		return r
+	}
+	r.Template, r.CanGoBack = p.templateVersion(), w.HistoryLimit > 0 && p.goodRevision(w.Revision) != nil
+	if p.currentState() == rollout.StateInitializing && p.earlyPods().Replicas > 0 && p.refused != nil {
+		r.Unpermitted = api.FleetUnpermittedNotHeld
+	}
+	r.State, r.Reason = p.answerPermit()
+	r.AwaitsPerson = p.awaitsPerson()
+	if r.Reason != "" || r.AwaitsPerson {
+		r.Message = p.status.Message
+	}
+	return r
+}
+
+// answerPermit returns what the Rollout does about its permit, and why.
+func (p *planner) answerPermit() (api.FleetReportState, string) {
+	f, state := p.status.Fleet, p.currentState()
+	permit := f.Permit
+	if state == rollout.StateDisabled || state == rollout.StateTerminated {
+		return api.FleetReportUngoverned, string(state)
+	}
+	if permit != nil && (permit.Verb == api.FleetVerbWithdraw || permit.Verb == api.FleetVerbAbort) {
+		return p.answerReturn()
+	}
+	underWay := state.InStep() || p.finalisingFor(api.FinaliseSuccess)
+	mine := f.Used != nil && f.Used.Release == p.m.Epoch && f.Used.Failure == ""
+	switch {
+	case permit != nil && len(f.Served) > 0 && f.Served[0].Revision == permit.Revision && f.Served[0].Named(permit.Version) && !underWay && p.runsOnly(permit.Revision):
+		return api.FleetReportCompleted, ""
+	case underWay && p.refused != nil && (p.refused.reason == api.FleetReasonAtHold || p.refused.reason == api.FleetReasonPlanChanged):
+		return api.FleetReportAtHold, p.refused.reason
+	case underWay && (mine || !p.needsPermit()):
+		if p.held != nil && p.held.Reason == rollout.ReasonRejected {
+			return api.FleetReportFailed, string(rollout.ReasonRejected)
+		}
+		return api.FleetReportProgressing, p.refusalReason()
+	case state == rollout.StateInitializing && permit != nil && permit.Revision != p.seen.Workload.Revision:
+		return api.FleetReportHeld, p.refusalReason() // another version came in the place of the permitted one
+	case permit != nil && f.Used != nil && !usedNumber(f.Used).Before(rollout.NumberOf(permit)) && !mine:
+		return api.FleetReportFailed, f.Used.Failure
+	case state == rollout.StateInitializing && p.refused != nil && p.refused.reason == api.FleetReasonAtHold:
+		return api.FleetReportAtHold, p.refused.reason
+	case state == rollout.StateIdle:
+		return api.FleetReportIdle, ""
+	}
+	return api.FleetReportHeld, p.refusalReason()
+}
+
+// answerReturn returns how far the Rollout has gone back by order of the hub.
+func (p *planner) answerReturn() (api.FleetReportState, string) {
+	present := p.presentBlockedKey()
+	if present != "" && p.revisionToReturnTo() == nil {
+		return api.FleetReportFailed, api.FleetReasonNoWayBack
+	}
+	f := p.status.Fleet
+	blocked, unknown := p.runsBlocked()
+	unknown = unknown && f.Permit.Verb == api.FleetVerbWithdraw && !f.Releasing.Named(f.Permit.Version)
+	if unknown && p.currentState() == rollout.StateIdle {
+		return api.FleetReportFailed, api.FleetReasonVersionUnknown
+	}
+	done := false
+	switch state := p.currentState(); state {
+	case rollout.StateIdle:
+		done = true
+	case rollout.StateInitializing:
+		done = p.earlyPods().Replicas == 0 || p.blockedKey(f.Releasing) == ""
+	case rollout.StateAborted:
+		done = p.onlyStableRuns()
+	case rollout.StateFinalising:
+	default:
+		done = p.blockedKey(f.Releasing) == "" // a release that goes on without permits
+	}
+	w := p.seen.Workload
+	leaving := w.Total > p.totalReplicas() || w.Updated > p.templateRevision().Replicas // pods that their controller has still to delete
+	if done && present == "" && !blocked && !unknown && !leaving {
+		return api.FleetReportCompleted, ""
+	}
+	return api.FleetReportProgressing, ""
+}
+
+// runsOnly reports whether all pods have a version.
+func (p *planner) runsOnly(revision string) bool {
+	return p.seen.Canary == nil && !slices.ContainsFunc(p.seen.Workload.Revisions, func(set rollout.Revision) bool { return set.Replicas > 0 && set.Revision != revision })
+}
+
+// runsBlocked reports whether pods of the workload run a withdrawn version, and whether some run a version without a known name, because it is older
+// than the fleet of the Rollout.
+func (p *planner) runsBlocked() (blocked, unknown bool) {
+	for _, set := range p.seen.Workload.Revisions {
+		if set.Replicas > 0 {
+			version := p.versionOf(set.Revision)
+			blocked, unknown = blocked || p.blockedKey(version) != "", unknown || len(version.Keys()) == 0
+		}
+	}
+	return blocked, unknown
+}
+
+func (p *planner) refusalReason() string {
+	if p.refused == nil {
+		return ""
+	}
+	return p.refused.reason
+}
+
+// awaitsPerson reports whether the release waits for a person in this cluster.
+func (p *planner) awaitsPerson() bool {
+	if p.refused != nil && p.refused.reason == api.FleetReasonPlanChanged {
+		return true
+	}
+	if p.currentState() != rollout.StatePaused {
+		return false
+	}
+	if p.held != nil {
+		return p.held.Reason == rollout.ReasonAnalysisInconclusive || p.held.Reason == rollout.ReasonAnalysisFailed
+	}
+	return p.seen.Spec.WaitsForApproval(p.m.Step) && !p.permitsPauses() && p.pauseDecision() == nil
+}
+
+// watchHealth notes since when too few pods are ready, while no change of the release explains it.
+func (p *planner) watchHealth() {
+	if !p.governed() {
+		return
+	}
+	f, w, state := p.status.Fleet, p.seen.Workload, p.currentState()
+	still := state == rollout.StateIdle || state == rollout.StatePaused || state == rollout.StateReady
+	if !still || w == nil || w.DesiredReplicas == 0 {
+		f.UnreadySince = nil
+		return
+	}
+	ready := w.ReadyPods()
+	if state == rollout.StateIdle { // in a step, a release may keep pods from counting as available
+		ready = w.Available
+	}
+	if 100*ready >= healthyPercent*w.DesiredReplicas {
+		f.UnreadySince = nil
+		return
+	}
+	if f.UnreadySince == nil {
+		f.UnreadySince = new(microTime(p.now))
+	}
+	if due := f.UnreadySince.Add(unhealthyAfter); p.now.Before(due) && (p.wake.IsZero() || due.Before(p.wake)) {
+		p.wake = due
+	}
+}
+
+// unhealthy reports whether less than 90 % of the wanted pods have been ready for 60 s.
+func (p *planner) unhealthy() bool {
+	since := p.status.Fleet.UnreadySince
+	return since != nil && !p.now.Before(since.Add(unhealthyAfter))
+}
