@@ -64,10 +64,23 @@ type Compare struct {
 	Latency *api.CompareLatency
 	// Alpha is the highest chance that the comparison ever fails a canary that is no worse.
 	Alpha float64
+	// Clusters is the number of clusters of a fleet among which Alpha was shared; 0 or 1 if it was not.
+	Clusters int32
 	// Tolerate is the highest rate ratio that counts as no worse.
 	Tolerate float64
 	// PassAfter is nil for a comparison that can only fail.
 	PassAfter *api.PassAfter
+}
+
+// leastAlpha is the least share of alpha that a cluster of a fleet gets. With a smaller share, a comparison would need too many requests.
+const leastAlpha = 1e-6
+
+// ShareAlpha gives the comparison its share among the clusters of a fleet: alpha divided by their number, and at least 1e-6. The chance that any
+// of the clusters fails a canary that is no worse then stays within alpha (the union bound).
+func (c *Compare) ShareAlpha(clusters int32) {
+	if clusters > 1 {
+		c.Alpha, c.Clusters = max(c.Alpha/float64(clusters), min(c.Alpha, leastAlpha)), clusters
+	}
 }
 
 // Queries are the queries to a provider for one measurement of a metric; queries that the metric does not have are empty.

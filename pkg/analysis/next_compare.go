@@ -27,6 +27,9 @@ func (s State) compareTick(m Measurement, spec Metric) (State, Measurement) {
 	m.Value = &ratio
 	sum := fmt.Sprintf("%s of %s requests to the canary were %s, and %s of %s to the stable group",
 		formatNumber(roundValue(evidence.Sum.CanaryBad)), formatNumber(roundValue(evidence.Sum.CanaryTotal)), bad, formatNumber(roundValue(evidence.Sum.StableBad)), formatNumber(roundValue(evidence.Sum.StableTotal)))
+	if spec.Compare.Clusters > 1 {
+		sum += fmt.Sprintf(" (alpha %g, as one of %d clusters)", spec.Compare.Alpha, spec.Compare.Clusters)
+	}
 	switch worse := evidence.LogWorse(); {
 	case worse >= math.Log(1/spec.Compare.Alpha):
 		m.Outcome, m.Message = OutcomeFail, fmt.Sprintf("The canary is worse than the stable group: %s, %s times the rate.", sum, formatNumber(roundValue(ratio*100)/100))

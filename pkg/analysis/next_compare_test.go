@@ -86,6 +86,31 @@ func TestACanaryFailsOnceTheEvidenceIsWhatAlphaAsksFor(t *testing.T) {
 	}
 }
 
+// The clusters of a fleet share alpha, so that together they fail a canary that is no worse as seldom as one cluster would.
+func TestClustersShareAlpha(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		alpha    float64
+		clusters int32
+		want     float64
+	}{
+		"without a fleet it stays":      {0.01, 0, 0.01},
+		"one cluster has all of it":     {0.01, 1, 0.01},
+		"each of 20 has a part":         {0.01, 20, 0.0005},
+		"a part is not too small":       {0.01, 100_000, 1e-6},
+		"a small alpha is not enlarged": {1e-7, 20, 1e-7},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			compare := Compare{Alpha: c.alpha}
+			compare.ShareAlpha(c.clusters)
+			if math.Abs(compare.Alpha-c.want) > 1e-12 {
+				t.Errorf("its alpha is %g, want %g", compare.Alpha, c.want)
+			}
+		})
+	}
+}
+
 // The evidence must rule out the ratio of passAfter itself, with any tolerance.
 func TestAToleranceDoesNotWidenWhatPasses(t *testing.T) {
 	t.Parallel()

@@ -152,9 +152,22 @@ func (a *AnalysisClient) readRuns(ctx context.Context, o *observation, v *Analys
 		} else if run.Metrics, flaws = metricsOf(&a.client.metricParser, what, v.Rollout.Namespace, found, standard); len(flaws) > 0 {
 			run.Problem = "The analysis cannot be measured: its " + flaws[0].field + " " + flaws[0].text
 		}
+		shareAlpha(run.Metrics, v.Rollout)
 		v.Runs = append(v.Runs, run)
 	}
 	return nil
+}
+
+// shareAlpha gives each comparison of a Rollout in a fleet its share of alpha, by the number of clusters in the permit.
+func shareAlpha(metrics []AnalysisMetric, r *api.Rollout) {
+	if r.Spec.Fleet == nil || r.Status.Fleet == nil || r.Status.Fleet.Permit == nil {
+		return
+	}
+	for i := range metrics {
+		if c := metrics[i].Compare; c != nil {
+			c.ShareAlpha(r.Status.Fleet.Permit.Clusters)
+		}
+	}
 }
 
 // TrackView says that the analyzer is done with a Rollout for now. From then on [AnalysisClient.Start] calls moved when

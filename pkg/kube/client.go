@@ -37,6 +37,8 @@ type Options struct {
 	ScriptConfigMap types.NamespacedName
 	// Permits returns what the hub of a fleet has told this cluster last about a Rollout; nil for a cluster without a hub.
 	Permits func(types.NamespacedName) FleetMessage
+	// IgnoreFleets observes Rollouts as if they belonged to no fleet, for a simulation.
+	IgnoreFleets bool
 	// Cluster is the name of the cluster in logs.
 	Cluster string
 	// Logger is slog.Default() when nil.

@@ -250,6 +250,10 @@ func (o *observation) readRollout(ctx context.Context, key types.NamespacedName)
 	if err == nil && r == nil {
 		return apiclient.ErrGone
 	}
+	if err == nil && o.client.opts.IgnoreFleets {
+		r = r.DeepCopy()
+		r.Spec.Fleet, r.Status.Fleet = nil, nil
+	}
 	o.snapshot.rollout = r
 	return err
 }

@@ -98,7 +98,7 @@ func (p *simulation) buildServer(ctx context.Context) error {
 	}
 	p.scripts = script.NewLibrary(luaconfiguration.FS, p.ScriptDir)
 	p.client, err = kube.New(config, kube.Options{
-		Scripts: p.scripts, ScriptConfigMap: p.ScriptConfigMap, Logger: slog.New(slog.DiscardHandler),
+		Scripts: p.scripts, ScriptConfigMap: p.ScriptConfigMap, Logger: slog.New(slog.DiscardHandler), IgnoreFleets: true,
 	})
 	if err != nil {
 		return err
@@ -111,6 +111,9 @@ func (p *simulation) buildServer(ctx context.Context) error {
 	}
 	p.serveKinds()
 	p.rec = newRecorder(p.store, r, p.spec)
+	if p.spec.Fleet != nil {
+		p.rec.addWarning(fmt.Sprintf("The release waits for permits of FleetRollout %s. This plan shows it with all of its permits.", p.spec.Fleet))
+	}
 	p.reconciler = p.newReconciler()
 	return nil
 }

@@ -410,3 +410,23 @@ func TestAPlanTellsOfPoliciesThatNameTheStableService(t *testing.T) {
 		t.Errorf("refused %v", r.Refusals)
 	}
 }
+
+// The plan of a Rollout in a fleet shows the whole release, and warns that the release waits for permits.
+func TestAPlanShowsAReleaseOfAFleetWithAllItsPermits(t *testing.T) {
+	t.Parallel()
+	all := objects(t, "examples/seeds/istio-walkthrough")
+	for _, o := range all {
+		if o.GetKind() == "Rollout" {
+			if err := unstructured.SetNestedMap(o.Object, map[string]any{"namespace": "shop", "name": "demo"}, "spec", "fleet"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	r := played(t, of(t, all))
+	if len(r.Refusals) > 0 || r.Phases[len(r.Phases)-1].Name != "The end" {
+		t.Errorf("it ends in %q, refused %v", r.Phases[len(r.Phases)-1].Name, r.Refusals)
+	}
+	if text := strings.Join(r.Warnings, "\n"); !strings.Contains(text, "waits for permits of FleetRollout shop/demo") {
+		t.Errorf("it warns of %q", text)
+	}
+}
