@@ -85,6 +85,9 @@ type FleetReport struct {
 	// Why the template runs although no permit allows it, empty if it does not.
 	// +optional
 	Unpermitted string `json:"unpermitted,omitempty"`
+	// The user who lets the release under way go on without permits, and why. Empty if none does.
+	// +optional
+	Overridden string `json:"overridden,omitempty"`
 	// The versions that the member blocks.
 	// +optional
 	// +listType=atomic

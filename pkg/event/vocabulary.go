@@ -42,6 +42,8 @@ const (
 	CauseTime Cause = "Time"
 	// CauseProgress: the release reached the state that it waited for.
 	CauseProgress Cause = "Progress"
+	// CauseFleet: the hub of a fleet decided.
+	CauseFleet Cause = "Fleet"
 	// CauseProblem: an object is missing, was refused or blocks the release.
 	CauseProblem Cause = "Problem"
 )
@@ -60,6 +62,8 @@ func Vocabulary() []Kind {
 		{Noun: "rollout", Verb: "canceling", Cause: CauseWorkload, to: rollout.StateFinalising,
 			reasons: []string{string(api.FinaliseRollback), string(api.FinaliseWorkloadGone)},
 			When:    "The workload was rolled back or deleted. The executor cancels the release. It restores the traffic before it removes pods."},
+		{Noun: "rollout", Verb: "recalled", Cause: CauseFleet, to: rollout.StateFinalising, reasons: []string{string(api.FinaliseWithdrawn)},
+			When: "The hub of the fleet has withdrawn the version that all pods run. The workload goes back to the version before, without steps."},
 		{Noun: "rollout", Verb: "withdrawn", Cause: CauseRollout, to: rollout.StateFinalising,
 			reasons: []string{string(api.FinaliseDisabled), string(api.FinaliseDeleting)},
 			When:    "The Rollout was disabled or deleted during a release. The release ends early."},
@@ -68,13 +72,13 @@ func Vocabulary() []Kind {
 		{Noun: "rollout", Verb: "expired", Cause: CauseTime, to: rollout.StateAborted, reasons: []string{string(rollout.ReasonProgressDeadlineExceeded)},
 			When: "A step was not ready within its progressDeadlineSeconds, and onDeadline is Abort. All traffic goes back to the stable version, and the change stays held. data.message says which condition was not met."},
 		{Noun: "rollout", Verb: "stopped", Cause: CauseCommand, to: rollout.StateAborted,
-			When: "A user aborted the release. All traffic goes back to the stable version, and the change stays held. data.actor says who."},
+			When: "A user, or the hub of a fleet, aborted the release. All traffic goes back to the stable version, and the change stays held. data.actor says who."},
 		{Noun: "rollout", Verb: "retried", Cause: CauseCommand, to: rollout.StateFinalising, reasons: []string{string(api.FinaliseRetry)},
 			When: "A user retried an aborted release. The executor deletes its remaining objects, and rollout.started follows."},
 		{Noun: "rollout", Verb: "completed", Cause: CauseProgress, to: rollout.StateIdle, reasons: []string{"Completed"},
 			When: "The release has succeeded, and the executor has cleaned up after it."},
-		{Noun: "rollout", Verb: "canceled", Cause: CauseProgress, to: rollout.StateIdle, reasons: []string{"Canceled"},
-			When: "The release was cancelled, and the executor has cleaned up after it."},
+		{Noun: "rollout", Verb: "canceled", Cause: CauseProgress, to: rollout.StateIdle, reasons: []string{"Canceled", "Withdrawn"},
+			When: "The release was cancelled, or its version was withdrawn, and the executor has cleaned up after it."},
 		{Noun: "rollout", Verb: "disabled", Cause: CauseRollout, to: rollout.StateDisabled,
 			When: "The Rollout is disabled. From now on, its workload is unmanaged: changes roll out at once."},
 		{Noun: "rollout", Verb: "enabled", Cause: CauseRollout, to: rollout.StateIdle, reasons: []string{"Enabled"},

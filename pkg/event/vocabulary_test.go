@@ -45,6 +45,8 @@ func TestEachTransitionHasOneType(t *testing.T) {
 		"it goes back in batches":             {rollout.StatePaused, rollout.StateFinalising, "RollbackInBatch", "rollout.superseded"},
 		"the Rollout is disabled on the way":  {rollout.StatePaused, rollout.StateFinalising, "RolloutDisabled", "rollout.withdrawn"},
 		"the Rollout is deleted on the way":   {rollout.StatePaused, rollout.StateFinalising, "RolloutDeleting", "rollout.withdrawn"},
+		"a fleet takes a version back":        {rollout.StateIdle, rollout.StateFinalising, "Withdrawn", "rollout.recalled"},
+		"a withdrawn version is gone":         {rollout.StateFinalising, rollout.StateIdle, "Withdrawn", "rollout.canceled"},
 		"metrics failed":                      {rollout.StateAnalysis, rollout.StateAborted, "AnalysisFailed", "rollout.aborted"},
 		"a deadline has passed":               {rollout.StateUpgrade, rollout.StateAborted, "ProgressDeadlineExceeded", "rollout.expired"},
 		"a deadline holds":                    {rollout.StateUpgrade, rollout.StateStalled, "ProgressDeadlineExceeded", "failure.raised"},
@@ -198,7 +200,7 @@ func reasons() map[string]string {
 		"FinaliseSuccess": string(api.FinaliseSuccess), "FinaliseRollback": string(api.FinaliseRollback), "FinaliseContinuous": string(api.FinaliseContinuous),
 		"FinaliseDisabled": string(api.FinaliseDisabled), "FinaliseDeleting": string(api.FinaliseDeleting), "FinaliseWorkloadGone": string(api.FinaliseWorkloadGone),
 		"FinaliseRetry": string(api.FinaliseRetry), "FinaliseAborted": string(api.FinaliseAborted),
-		"FinaliseRollbackInBatch": string(api.FinaliseRollbackInBatch), "FinaliseSuperseded": string(api.FinaliseSuperseded),
+		"FinaliseRollbackInBatch": string(api.FinaliseRollbackInBatch), "FinaliseSuperseded": string(api.FinaliseSuperseded), "FinaliseWithdrawn": string(api.FinaliseWithdrawn),
 	}
 }
 

@@ -110,7 +110,7 @@ func gone(r api.FleetReport) bool {
 func sameReport(a, b api.FleetReport) bool {
 	return a.Epoch == b.Epoch && a.Seq == b.Seq && a.State == b.State && a.Reason == b.Reason && a.Message == b.Message && a.Template == b.Template &&
 		a.Stable == b.Stable && a.Step == b.Step && a.PlanHash == b.PlanHash && a.AwaitsPerson == b.AwaitsPerson && a.Unhealthy == b.Unhealthy &&
-		a.CanGoBack == b.CanGoBack && a.Unpermitted == b.Unpermitted && slices.Equal(a.Blocked, b.Blocked)
+		a.CanGoBack == b.CanGoBack && a.Unpermitted == b.Unpermitted && a.Overridden == b.Overridden && slices.Equal(a.Blocked, b.Blocked)
 }
 
 // readCluster finds the phase of a cluster, and keeps the times of its target.

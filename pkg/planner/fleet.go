@@ -129,7 +129,7 @@ func (p *planner) overridden() bool {
 func (p *planner) overrideFleet(c api.Command) {
 	f, last := p.status.Fleet, rollout.NumberOf(p.status.Fleet.Permit)
 	f.Override = &api.FleetOverride{Release: p.m.Epoch, Actor: c.Actor, Reason: c.Comment, Epoch: last.Epoch, Seq: last.Seq}
-	p.addRemark(p.currentState(), p.currentState(), "FleetOverridden", withComment("the release goes on without permits of the fleet, as asked by "+c.Actor, c.Comment))
+	p.kubeEvents = append(p.kubeEvents, rollout.KubeEvent{Warning: true, Reason: "FleetOverridden", Message: withComment("the release goes on without permits of its fleet, as asked by "+c.Actor, c.Comment)})
 }
 
 // fleetRefusal returns the reason against a step, or against the completion after the last step; nil if there is none.

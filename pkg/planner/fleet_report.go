@@ -32,6 +32,9 @@ func (p *planner) fleetReport() *api.FleetReport {
 	if p.currentState().InStep() {
 		r.Step = p.m.Step
 	}
+	if p.overridden() && f.Override.Actor != "" {
+		r.Overridden = withComment(f.Override.Actor, f.Override.Reason)
+	}
 	if w == nil || w.Deleting {
 		r.State, r.Reason, r.Message = api.FleetReportIdle, string(rollout.ReasonWorkloadMissing), p.status.Message
 		return r
