@@ -35,6 +35,7 @@ var allowed = map[string][]string{
 	"pkg/release":        {"pkg/api", "pkg/rollout"},
 	"pkg/history":        {"pkg/api", "pkg/rollout"},
 	"pkg/fleet":          {"pkg/api"},
+	"pkg/fleetmessage":   {"pkg/api"},
 	"pkg/workload":       {"pkg/api", "pkg/rollout"},
 	"pkg/traffic":        {"pkg/api", "pkg/rollout", "pkg/script", "lua_configuration"},
 	// Floor 4: events, metrics and admission.
