@@ -63,6 +63,9 @@ func supersedes(permit api.FleetPermit, last *api.FleetPermit) bool {
 func (p *planner) joinFleet() {
 	f := &api.RolloutFleetStatus{FleetRollout: *p.seen.Spec.Fleet}
 	state := p.currentState()
+	if before := p.status.Fleet; before != nil { // another FleetRollout
+		f.Served = before.Served
+	}
 	switch used := p.seen.PermitUsed; {
 	case used != rollout.PermitNumber{}:
 		f.Used = &api.FleetPermitUse{Epoch: used.Epoch, Seq: used.Seq}
@@ -70,7 +73,7 @@ func (p *planner) joinFleet() {
 		f.Override = &api.FleetOverride{Release: p.m.Epoch, Reason: "the release began before the Rollout joined the fleet"}
 	}
 	switch w := p.seen.Workload; {
-	case w == nil:
+	case w == nil || len(f.Served) > 0:
 	case p.stableRevision() != nil && p.stableRevision().Revision != w.Revision:
 		f.Served = []api.FleetVersion{{Revision: p.stableRevision().Revision}}
 	case !w.Held && w.Observed && !p.rollsNatively():
@@ -285,14 +288,16 @@ func (p *planner) versionOf(revision string) api.FleetVersion {
 
 // noteVersions keeps the names of the version under way, which a user may change without a change of the template.
 func (p *planner) noteVersions() {
-	if w := p.seen.Workload; p.governed() && w != nil && p.currentState().Releasing() && w.Revision == p.m.CanaryRevision {
-		p.status.Fleet.Releasing = p.templateVersion()
+	f, w := p.status.Fleet, p.seen.Workload
+	if !p.governed() || w == nil {
+		return
 	}
-	if w := p.seen.Workload; p.governed() && w != nil {
-		for i, version := range p.status.Fleet.Served { // a version from before the fleet is known by its template only
-			if version.Revision == w.Revision && len(version.Keys()) == 0 {
-				p.status.Fleet.Served[i] = w.Version
-			}
+	if p.currentState().Releasing() && w.Revision == p.m.CanaryRevision {
+		f.Releasing = p.templateVersion()
+	}
+	for i, version := range f.Served { // a version from before the fleet is known by its template only
+		if version.Revision == w.Revision && len(version.Keys()) == 0 {
+			f.Served[i] = w.Version
 		}
 	}
 }

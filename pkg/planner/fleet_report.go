@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -17,9 +18,10 @@ const (
 	healthyPercent = 90
 )
 
-// fleetReport returns the report for the status that this call has decided; nil for a Rollout without a fleet.
+// fleetReport returns the report for the status that this call has decided; nil for a Rollout without a fleet, and if the executor could not read an
+// object.
 func (p *planner) fleetReport() *api.FleetReport {
-	if !p.governed() {
+	if !p.governed() || p.unknownProblem() != nil {
 		return nil
 	}
 	f, w := p.status.Fleet, p.seen.Workload
@@ -76,7 +78,7 @@ func (p *planner) answerPermit() (api.FleetReportState, string) {
 	case state == rollout.StateInitializing && permit != nil && permit.Revision != p.seen.Workload.Revision:
 		return api.FleetReportHeld, p.refusalReason() // another version came in the place of the permitted one
 	case permit != nil && f.Used != nil && !usedNumber(f.Used).Before(rollout.NumberOf(permit)) && !mine:
-		return api.FleetReportFailed, f.Used.Failure
+		return api.FleetReportFailed, cmp.Or(f.Used.Failure, string(api.FinaliseRollback)) // a user has taken it back after its end
 	case state == rollout.StateInitializing && p.refused != nil && p.refused.reason == api.FleetReasonAtHold:
 		return api.FleetReportAtHold, p.refused.reason
 	case state == rollout.StateIdle:

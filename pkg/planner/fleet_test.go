@@ -69,6 +69,9 @@ func (g *given) answer() string {
 	for _, a := range d.Actions {
 		actions = append(actions, a.String())
 	}
+	if d.Report == nil {
+		return fmt.Sprintf("%s, step %d: nothing", d.Status.Sluice.State, d.Status.Sluice.Step)
+	}
 	said := fmt.Sprintf("%s, step %d: %s", d.Status.Sluice.State, d.Status.Sluice.Step, d.Report.State)
 	if d.Report.Reason != "" {
 		said += " " + d.Report.Reason
@@ -91,36 +94,41 @@ func TestHowFarAPermitGoes(t *testing.T) {
 		given *given
 		want  string
 	}{
-		"a held version waits for its permit":              {waitsFor(), "Initializing, step 1: Held AwaitingPermit"},
-		"its use is recorded first":                        {waitsFor().permit(api.FleetVerbRelease).With(func(g *given) { g.PermitUsed = rollout.PermitNumber{} }), "Initializing, step 1: Held; record that permit 1 of epoch 1 is used"},
-		"with a permit it begins":                          {waitsFor().permit(api.FleetVerbRelease), "BeforeStepUpgrade, step 1: Progressing; pin Service demo to h1"},
-		"a permit for another template counts not":         {waitsFor().permit(api.FleetVerbRelease, func(p *api.FleetPermit) { p.Revision = "v3" }), "Initializing, step 1: Held AwaitingPermit"},
-		"a permit for another version counts not":          {waitsFor().permit(api.FleetVerbRelease, func(p *api.FleetPermit) { p.Version = "version/v3" }), "Initializing, step 1: Held AwaitingPermit"},
-		"a permit by the images counts":                    {waitsFor().permit(api.FleetVerbRelease, func(p *api.FleetPermit) { p.Version = "images/sha256:v2" }), "BeforeStepUpgrade, step 1: Progressing; pin Service demo to h1"},
-		"a permit for other steps counts not":              {waitsFor().permit(api.FleetVerbRelease, func(p *api.FleetPermit) { p.PlanHash = "x" }), "Initializing, step 1: Held PlanChanged, awaits a person"},
-		"a permit to hold lets nothing begin":              {waitsFor().permit(api.FleetVerbHold), "Initializing, step 1: AtHold AtHold"},
-		"an expired permit lets nothing begin":             {waitsFor().permit(api.FleetVerbRelease, until(-3*time.Minute)), "Initializing, step 1: Held PermitExpired"},
-		"clocks may be two minutes apart":                  {waitsFor().permit(api.FleetVerbRelease, until(-time.Minute)), "BeforeStepUpgrade, step 1: Progressing; pin Service demo to h1"},
-		"the permit is the approval of a pause":            {underPermit(1).Paused(), "StepUpgrade, step 2: Progressing; scale canary demo-canary to 5 replicas"},
-		"unless the fleet keeps the pauses":                {underPermit(1, keepsPauses).Paused(), "StepPaused, step 1: Progressing, awaits a person"},
-		"it holds at a step":                               {underPermit(1, holdAt(1)).Paused(), "StepPaused, step 1: AtHold AtHold"},
-		"also with an approval":                            {underPermit(1, holdAt(1)).Paused().Approved(), "StepReady, step 1: AtHold AtHold"},
-		"and goes on with the next permit":                 {underPermit(1, holdAt(1)).Paused().Planned().permit(api.FleetVerbRelease), "StepUpgrade, step 2: Progressing; scale canary demo-canary to 5 replicas"},
-		"the last step of fewer steps is the hold":         {underPermit(3, holdAt(7)).Ready(), "StepReady, step 3: AtHold AtHold"},
-		"without a hold it completes":                      {underPermit(3).Ready(), "Finalising, step 3: Progressing; unpin Service demo"},
-		"a verb holds it at its step":                      {underPermit(1).permit(api.FleetVerbHold).Ready(), "StepReady, step 1: AtHold AtHold"},
-		"a step under way ends under an expired permit":    {underPermit(1).permit(api.FleetVerbRelease, until(-time.Hour)), "StepPaused, step 1: Progressing PermitExpired"},
-		"edited steps hold":                                {underPermit(1).Paused().With(func(g *given) { g.Spec.Hash = "edited" }), "StepPaused, step 1: AtHold PlanChanged, awaits a person"},
-		"a later permit is for the edited steps":           {underPermit(1).Paused().With(func(g *given) { g.Spec.Hash = "edited" }).permit(api.FleetVerbRelease), "BeforeStepUpgrade, step 2: Progressing"},
-		"a jump beyond the permit is taken back":           {underPermit(1, holdAt(1), keepsPauses).Paused().Jumping(3), "StepPaused, step 1: Progressing, awaits a person"},
-		"a jump back needs no permit":                      {underPermit(2, keepsPauses).permit(api.FleetVerbHold).Paused().Jumping(1), "StepTrafficRouting, step 1: Progressing; route step 1 on VirtualService demo"},
-		"a promotion beyond the permit is refused":         {underPermit(1, holdAt(1), keepsPauses).Paused().Told(api.CommandPromote), "StepPaused, step 1: Progressing, awaits a person"},
-		"a promotion within it is followed":                {underPermit(1, keepsPauses).Paused().Told(api.CommandPromote), "Finalising, step 1: Progressing; unpin Service demo"},
-		"an approval by force stops at the hold":           {underPermit(1, holdAt(1)).Paused().Told(api.CommandApprove), "StepReady, step 1: AtHold AtHold"},
-		"an override goes on without a permit":             {waitsFor().Told(api.CommandOverride), "BeforeStepUpgrade, step 1: Progressing; pin Service demo to h1"},
-		"a version that runs already is completed":         {inFleet().permit(api.FleetVerbRelease, func(p *api.FleetPermit) { p.Version, p.Revision = "version/v1", "v1" }), "Idle, step 3: Completed"},
-		"a held change does not hide what has completed":   {waitsFor().permit(api.FleetVerbRelease, func(p *api.FleetPermit) { p.Version, p.Revision = "version/v1", "v1" }), "Initializing, step 1: Completed"},
-		"a return to the version before needs no permit":   {servedBefore("v1x").HeldAt("v1x").named("v1x"), "BeforeStepUpgrade, step 1: Progressing; pin Service demo to h1"},
+		"a held version waits for its permit":            {waitsFor(), "Initializing, step 1: Held AwaitingPermit"},
+		"its use is recorded first":                      {waitsFor().permit(api.FleetVerbRelease).With(func(g *given) { g.PermitUsed = rollout.PermitNumber{} }), "Initializing, step 1: Held; record that permit 1 of epoch 1 is used"},
+		"with a permit it begins":                        {waitsFor().permit(api.FleetVerbRelease), "BeforeStepUpgrade, step 1: Progressing; pin Service demo to h1"},
+		"a permit for another template counts not":       {waitsFor().permit(api.FleetVerbRelease, func(p *api.FleetPermit) { p.Revision = "v3" }), "Initializing, step 1: Held AwaitingPermit"},
+		"a permit for another version counts not":        {waitsFor().permit(api.FleetVerbRelease, func(p *api.FleetPermit) { p.Version = "version/v3" }), "Initializing, step 1: Held AwaitingPermit"},
+		"a permit by the images counts":                  {waitsFor().permit(api.FleetVerbRelease, func(p *api.FleetPermit) { p.Version = "images/sha256:v2" }), "BeforeStepUpgrade, step 1: Progressing; pin Service demo to h1"},
+		"a permit for other steps counts not":            {waitsFor().permit(api.FleetVerbRelease, func(p *api.FleetPermit) { p.PlanHash = "x" }), "Initializing, step 1: Held PlanChanged, awaits a person"},
+		"a permit to hold lets nothing begin":            {waitsFor().permit(api.FleetVerbHold), "Initializing, step 1: AtHold AtHold"},
+		"an expired permit lets nothing begin":           {waitsFor().permit(api.FleetVerbRelease, until(-3*time.Minute)), "Initializing, step 1: Held PermitExpired"},
+		"clocks may be two minutes apart":                {waitsFor().permit(api.FleetVerbRelease, until(-time.Minute)), "BeforeStepUpgrade, step 1: Progressing; pin Service demo to h1"},
+		"the permit is the approval of a pause":          {underPermit(1).Paused(), "StepUpgrade, step 2: Progressing; scale canary demo-canary to 5 replicas"},
+		"unless the fleet keeps the pauses":              {underPermit(1, keepsPauses).Paused(), "StepPaused, step 1: Progressing, awaits a person"},
+		"it holds at a step":                             {underPermit(1, holdAt(1)).Paused(), "StepPaused, step 1: AtHold AtHold"},
+		"also with an approval":                          {underPermit(1, holdAt(1)).Paused().Approved(), "StepReady, step 1: AtHold AtHold"},
+		"and goes on with the next permit":               {underPermit(1, holdAt(1)).Paused().Planned().permit(api.FleetVerbRelease), "StepUpgrade, step 2: Progressing; scale canary demo-canary to 5 replicas"},
+		"the last step of fewer steps is the hold":       {underPermit(3, holdAt(7)).Ready(), "StepReady, step 3: AtHold AtHold"},
+		"without a hold it completes":                    {underPermit(3).Ready(), "Finalising, step 3: Progressing; unpin Service demo"},
+		"a verb holds it at its step":                    {underPermit(1).permit(api.FleetVerbHold).Ready(), "StepReady, step 1: AtHold AtHold"},
+		"a step under way ends under an expired permit":  {underPermit(1).permit(api.FleetVerbRelease, until(-time.Hour)), "StepPaused, step 1: Progressing PermitExpired"},
+		"edited steps hold":                              {underPermit(1).Paused().With(func(g *given) { g.Spec.Hash = "edited" }), "StepPaused, step 1: AtHold PlanChanged, awaits a person"},
+		"a later permit is for the edited steps":         {underPermit(1).Paused().With(func(g *given) { g.Spec.Hash = "edited" }).permit(api.FleetVerbRelease), "BeforeStepUpgrade, step 2: Progressing"},
+		"a jump beyond the permit is taken back":         {underPermit(1, holdAt(1), keepsPauses).Paused().Jumping(3), "StepPaused, step 1: Progressing, awaits a person"},
+		"a jump back needs no permit":                    {underPermit(2, keepsPauses).permit(api.FleetVerbHold).Paused().Jumping(1), "StepTrafficRouting, step 1: Progressing; route step 1 on VirtualService demo"},
+		"a promotion beyond the permit is refused":       {underPermit(1, holdAt(1), keepsPauses).Paused().Told(api.CommandPromote), "StepPaused, step 1: Progressing, awaits a person"},
+		"a promotion within it is followed":              {underPermit(1, keepsPauses).Paused().Told(api.CommandPromote), "Finalising, step 1: Progressing; unpin Service demo"},
+		"an approval by force stops at the hold":         {underPermit(1, holdAt(1)).Paused().Told(api.CommandApprove), "StepReady, step 1: AtHold AtHold"},
+		"an override goes on without a permit":           {waitsFor().Told(api.CommandOverride), "BeforeStepUpgrade, step 1: Progressing; pin Service demo to h1"},
+		"a version that runs already is completed":       {inFleet().permit(api.FleetVerbRelease, func(p *api.FleetPermit) { p.Version, p.Revision = "version/v1", "v1" }), "Idle, step 3: Completed"},
+		"a held change does not hide what has completed": {waitsFor().permit(api.FleetVerbRelease, func(p *api.FleetPermit) { p.Version, p.Revision = "version/v1", "v1" }), "Initializing, step 1: Completed"},
+		"a return to the version before needs no permit": {servedBefore("v1x").HeldAt("v1x").named("v1x"), "BeforeStepUpgrade, step 1: Progressing; pin Service demo to h1"},
+		"a version that a user took back has failed": {
+			servedBefore("v1x").permit(api.FleetVerbRelease, func(p *api.FleetPermit) { p.Version, p.Revision = "version/v9", "v9" }).With(func(g *given) {
+				g.Status.Fleet.Used = &api.FleetPermitUse{Epoch: 1, Seq: 1, Release: g.Status.Sluice.Epoch - 1, Revision: "v9"}
+			}), "Idle, step 3: Failed Rollback"},
+		"an object that cannot be read is no report":       {inFleet().With(func(g *given) { g.Problems = []rollout.Problem{{Reason: rollout.ReasonUnreadable, Unknown: true}} }), "Idle, step 3: nothing"},
 		"a return to an older version than that needs one": {servedBefore("v0", "v1x").HeldAt("v0").named("v0"), "Initializing, step 1: Held AwaitingPermit"},
 		"a newer version waits for a permit of its own": {
 			underPermit(1).HeldAt("v3").named("v3").Cleared().Planned(), "Initializing, step 1: Held AwaitingPermit"},
