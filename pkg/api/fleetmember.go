@@ -124,6 +124,9 @@ const (
 	FleetReasonBlocked = "Blocked"
 	// FleetReasonVersionUnknown: it is not known whether pods run the withdrawn version, because they are older than the Rollout's fleet.
 	FleetReasonVersionUnknown = "VersionUnknown"
+	// FleetReasonContested: the version was withdrawn, and a client has applied it again to a kind of workload that cannot be left held: its pods that
+	// are lost come back in that version.
+	FleetReasonContested = "Contested"
 	// FleetReasonNoWayBack: the version was withdrawn, and no earlier version is known.
 	FleetReasonNoWayBack = "NoWayBack"
 )

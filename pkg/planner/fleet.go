@@ -145,6 +145,10 @@ func (p *planner) fleetRefusal(step int32) *fleetRefusal {
 		return &fleetRefusal{reason, fmt.Sprintf(format, args...)}
 	}
 	if key := p.blockedKey(version); key != "" && p.m.RollbackReplicas == 0 {
+		if p.contested() {
+			return refuse(api.FleetReasonBlocked, "the fleet has withdrawn %s, and a client has applied it again; pods of %s that are lost come back in it, so stop that client: kubectl get %s -n %s -o yaml --show-managed-fields",
+				key, p.seen.Spec.Workload, p.seen.Spec.Workload.KubectlName(), p.seen.Namespace)
+		}
 		return refuse(api.FleetReasonBlocked, "the fleet has withdrawn %s; release another version, or type at the hub: sluice fleet unblock %s -n %s", key, f.FleetRollout.Name, f.FleetRollout.Namespace)
 	}
 	if !p.needsPermit() {

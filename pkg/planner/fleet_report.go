@@ -113,10 +113,19 @@ func (p *planner) answerReturn() (api.FleetReportState, string) {
 	}
 	w := p.seen.Workload
 	leaving := w.Total > p.totalReplicas() || w.Updated > p.templateRevision().Replicas // pods that their controller has still to delete
-	if done && present == "" && !blocked && !unknown && !leaving {
-		return api.FleetReportCompleted, ""
+	switch {
+	case !done || present != "" || blocked || unknown || leaving:
+		return api.FleetReportProgressing, ""
+	case p.contested():
+		return api.FleetReportCompleted, api.FleetReasonContested
 	}
-	return api.FleetReportProgressing, ""
+	return api.FleetReportCompleted, ""
+}
+
+// contested reports whether lost pods of the workload would come back in a withdrawn version, because a client has applied it again.
+func (p *planner) contested() bool {
+	w := p.seen.Workload
+	return w.Held && p.blockedKey(p.templateVersion()) != "" && w.UpdateMechanism != rollout.MechanismRollingUpdate && w.RevertsTo == ""
 }
 
 // runsOnly reports whether all pods have a version.

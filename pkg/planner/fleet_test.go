@@ -200,9 +200,12 @@ func TestWhatAFleetTakesBack(t *testing.T) {
 		given *given
 		want  string
 	}{
-		"a withdrawal aborts a release, traffic first":     {underPermit(1).Paused().permit(api.FleetVerbWithdraw), "Aborted, step 1: Progressing; restore VirtualService demo"},
-		"it is answered when nothing of it is left":        {underPermit(1).Paused().permit(api.FleetVerbWithdraw).Planned().Cleared(), "Aborted, step 1: Completed"},
-		"a held version stays held":                        {waitsFor().permit(api.FleetVerbWithdraw), "Initializing, step 1: Completed"},
+		"a withdrawal aborts a release, traffic first": {underPermit(1).Paused().permit(api.FleetVerbWithdraw), "Aborted, step 1: Progressing; restore VirtualService demo"},
+		"it is answered when nothing of it is left":    {underPermit(1).Paused().permit(api.FleetVerbWithdraw).Planned().Cleared(), "Aborted, step 1: Completed"},
+		"a held version stays held":                    {waitsFor().permit(api.FleetVerbWithdraw), "Initializing, step 1: Completed"},
+		"a daemon cannot be left held": {waitsFor().permit(api.FleetVerbWithdraw).With(func(g *given) {
+			g.Spec.Style, g.Workload.UpdateMechanism = rollout.StylePartition, rollout.MechanismOnDelete
+		}), "Initializing, step 1: Completed Contested"},
 		"a retry of a withdrawn version is refused":        {underPermit(1).permit(api.FleetVerbWithdraw).Planned().Cleared().Told(api.CommandRetry), "Aborted, step 1: Completed"},
 		"an override does not release a withdrawn version": {waitsFor().permit(api.FleetVerbWithdraw).Planned().Told(api.CommandOverride), "Initializing, step 1: Completed"},
 		"a workload goes back from what all its pods run":  {servedBefore("v0").permit(api.FleetVerbWithdraw, v1), "Finalising, step 3: Progressing; restore the template of hv0 on Deployment demo"},
