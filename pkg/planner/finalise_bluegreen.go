@@ -44,7 +44,11 @@ func (p *planner) routedToNew() bool {
 // onlyNewPods reports whether the workload runs only pods of the version that succeeds. Then no route has to avoid other pods, and no other pods
 // return.
 func (p *planner) onlyNewPods() bool {
-	for _, set := range p.seen.Workload.Revisions {
+	w := p.seen.Workload
+	if !w.Held && w.Observed && w.Revision == p.m.CanaryRevision && w.Updated > 0 && w.Total <= w.Updated {
+		return true // the controller of the released workload says so, and the ReplicaSets may be from before that
+	}
+	for _, set := range w.Revisions {
 		if set.Replicas > 0 && set.Revision != p.m.CanaryRevision {
 			return false
 		}

@@ -177,6 +177,9 @@ func TestPlanEndsABlueGreenRelease(t *testing.T) {
 			done().routedTo(4, 10).With(free).With(func(g *given) { g.StableService.Hash, g.Workload.Revisions[0].Replicas = "", 0 }).With(notAllowed).Finalising(api.FinaliseSuccess),
 			ends(closing, "restore VirtualService demo"),
 		},
+		"and does not route again because of older ReplicaSets": {
+			done().With(free).With(restored).With(func(g *given) { g.StableService.Hash = "" }).Finalising(api.FinaliseSuccess), ends(closing, "delete Service demo-canary"),
+		},
 		"then opens the stable Service": {done().routedTo(4, 10).Finalising(api.FinaliseSuccess), ends(closing, "unpin Service demo")},
 		"then lets the workload go": {
 			done().routedTo(4, 10).With(func(g *given) { g.StableService.Hash = "" }).Finalising(api.FinaliseSuccess), ends(closing, "resume Deployment demo"),
