@@ -44,9 +44,7 @@ func TestWithdrawal(t *testing.T) {
 			}
 			t.Run(s.name+"/"+col.name, func(t *testing.T) {
 				t.Parallel()
-				if *kill > 0 {
-					t.Skip("executors that run as processes have no hub")
-				}
+				skipWithoutHub(t, governed(col))
 				newCell(t, governed(col)).withdrawn(s)
 			})
 		}
@@ -128,9 +126,7 @@ func TestLeavingAFleet(t *testing.T) {
 		for _, m := range []moment{initializing(), upgrading(1), paused(2), stopped()} {
 			t.Run(m.name+"/"+col.name, func(t *testing.T) {
 				t.Parallel()
-				if *kill > 0 {
-					t.Skip("executors that run as processes have no hub")
-				}
+				skipWithoutHub(t, col)
 				c := newCell(t, col)
 				c.adopted()
 				m.reach(c)
