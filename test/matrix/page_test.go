@@ -42,7 +42,7 @@ control plane, in its own namespace. A number refers to the reasons for missing 
 - ` + "`go test ./test/matrix -matrix.all -timeout 2h`" + ` plays all cells.
 - ` + "`make verify`" + ` plays one cell of each row, and a few fixed cells. ` + "`SLUICE_MATRIX_PART=1 make verify`" + ` plays the next cell of each row.
 - With ` + "`-matrix.kill 1s`" + ` each executor runs as a process. The test kills one of them (` + "`kill -9`" + `) every second or two, and every tenth time it
-  freezes one instead. Each cell must end in the same way. ` + "`make verify`" + ` plays one cell of each column like this. A killed executor may leave
+  freezes one instead. Each cell must end in the same way. ` + "`make verify`" + ` plays one cell of each column like this, except for columns in a fleet. A killed executor may leave
   work for the next one. So with this flag, the test tolerates a few more writes after the end.
 
 Each cell ends with the same checks:
