@@ -196,7 +196,7 @@ func TestTheHubIsAskedOnceForEachObservation(t *testing.T) {
 		t.Helper()
 		got := seen{kube.FleetMessage{Permit: s.Seen.Permit, Blocked: s.Seen.Blocked}, h.asked}
 		if diff := cmp.Diff(seen{want, slices.Repeat([]types.NamespacedName{w.key("web")}, questions)}, got); diff != "" {
-			t.Errorf("%s what is seen differs (-want +got):\n%s", when, diff)
+			t.Errorf("the snapshot %s differs (-want +got):\n%s", when, diff)
 		}
 	}
 	s, err := client.Observe(t.Context(), w.key("web"))

@@ -102,11 +102,8 @@ func (p *planner) templateRestored() bool {
 	if !p.routesRestored() {
 		return false
 	}
-	for _, set := range p.seen.Workload.Revisions {
-		if set.Hash == p.m.StableRevision {
-			p.restoreTemplate(&set)
-			return false
-		}
+	if p.restoreTemplate(p.stableRevision()) {
+		return false
 	}
 	if p.seen.Deleting || p.seen.Spec.Disabled {
 		return true // no pods of the stable version exist any more, so the executor has no template to restore

@@ -152,8 +152,8 @@ func (p *planner) awaitMetrics(g gate) {
 // wakeAtRenewal plans the next run for the time at which the analyzer must have renewed an active gate.
 func (p *planner) wakeAtRenewal() {
 	for _, g := range p.activeGates() {
-		if by := g.run.RenewBy; g.run.EndedAt == nil && by != nil && (p.wake.IsZero() || by.Time.Before(p.wake)) {
-			p.wake = by.Time
+		if by := g.run.RenewBy; g.run.EndedAt == nil && by != nil {
+			p.wakeAt(by.Time)
 		}
 	}
 }

@@ -33,8 +33,8 @@ func (p *planner) updateStepSince() {
 		since := microTime(p.now)
 		p.m.StepSince = &since
 	}
-	if due := p.stepDeadline(); p.now.Before(due) && (p.wake.IsZero() || due.Before(p.wake)) {
-		p.wake = due
+	if due := p.stepDeadline(); p.now.Before(due) {
+		p.wakeAt(due)
 	}
 }
 

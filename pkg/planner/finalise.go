@@ -13,11 +13,6 @@ import (
 // If the canary's version is no longer wanted, or not wanted yet, its pods go first: they must not get into a narrowed stable Service when it opens.
 func (p *planner) finalisingTasks() []api.FinalisingStep {
 	switch reason := p.m.FinaliseReason; {
-	case reason == api.FinaliseWithdrawn:
-		return []api.FinalisingStep{
-			api.FinalisingRouteTrafficToStable, api.FinalisingReleaseWorkloadControl, api.FinalisingRestoreStableService,
-			api.FinalisingRemoveCanaryService, api.FinalisingResumeWorkload,
-		}
 	case p.isBlueGreen() && (reason == api.FinaliseSuccess || reason == api.FinaliseRollback):
 		return p.blueGreenTasks()
 	case reason == api.FinaliseRollback:
@@ -29,7 +24,7 @@ func (p *planner) finalisingTasks() []api.FinalisingStep {
 		return []api.FinalisingStep{
 			api.FinalisingRouteTrafficToStable, api.FinalisingReleaseWorkloadControl, api.FinalisingRemoveCanaryService,
 		}
-	case reason != api.FinaliseSuccess && (p.workloadGone() || p.newVersion() && p.anyPinned() || p.staysPaused()):
+	case reason == api.FinaliseWithdrawn || reason != api.FinaliseSuccess && (p.workloadGone() || p.newVersion() && p.anyPinned() || p.staysPaused()):
 		return []api.FinalisingStep{
 			api.FinalisingRouteTrafficToStable, api.FinalisingReleaseWorkloadControl, api.FinalisingRestoreStableService,
 			api.FinalisingRemoveCanaryService, api.FinalisingResumeWorkload,

@@ -82,8 +82,8 @@ func (p *planner) joinFleet() {
 	p.status.Fleet = f
 }
 
-// fleetRefusal says why the fleet does not let a release go on: a reason of a report, and a sentence for users.
-type fleetRefusal struct{ reason, message string }
+// refusal says why the fleet does not let a release go on: a reason of a report, and a sentence for users.
+type refusal struct{ reason, message string }
 
 // permitted reports whether the release may enter a step, or its completion after the last step. If it may, the release has used up the permit.
 // Otherwise it waits.
@@ -135,14 +135,14 @@ func (p *planner) overrideFleet(c api.Command) {
 	p.kubeEvents = append(p.kubeEvents, rollout.KubeEvent{Warning: true, Reason: "FleetOverridden", Message: withComment("the release goes on without permits of its fleet, as asked by "+c.Actor, c.Comment)})
 }
 
-// fleetRefusal returns the reason against a step, or against the completion after the last step; nil if there is none.
-func (p *planner) fleetRefusal(step int32) *fleetRefusal {
+// fleetRefusal returns why the release may not enter a step, or complete if step is the one after the last. It returns nil if the fleet permits it.
+func (p *planner) fleetRefusal(step int32) *refusal {
 	if !p.governed() || p.seen.Workload == nil {
 		return nil
 	}
 	f, version, steps := p.status.Fleet, p.templateVersion(), int32(len(p.seen.Spec.Steps))
-	refuse := func(reason, format string, args ...any) *fleetRefusal {
-		return &fleetRefusal{reason, fmt.Sprintf(format, args...)}
+	refuse := func(reason, format string, args ...any) *refusal {
+		return &refusal{reason, fmt.Sprintf(format, args...)}
 	}
 	if key := p.blockedKey(version); key != "" && p.m.RollbackReplicas == 0 {
 		if p.contested() {

@@ -135,9 +135,7 @@ func (p *planner) abortExpired() bool {
 		return false
 	}
 	if over := permit.NotAfter.Add(expiredBlueGreen); p.now.Before(over) {
-		if p.wake.IsZero() || over.Before(p.wake) {
-			p.wake = over
-		}
+		p.wakeAt(over)
 		return false
 	}
 	p.abortRelease(api.FinaliseAborted, api.FleetReasonPermitExpired, fmt.Sprintf("step %d of %d: the permit of FleetRollout %s has expired, and a blue-green release doubles the pods",

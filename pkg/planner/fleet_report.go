@@ -188,8 +188,8 @@ func (p *planner) watchHealth() {
 	if f.UnreadySince == nil {
 		f.UnreadySince = new(microTime(p.now))
 	}
-	if due := f.UnreadySince.Add(unhealthyAfter); p.now.Before(due) && (p.wake.IsZero() || due.Before(p.wake)) {
-		p.wake = due
+	if due := f.UnreadySince.Add(unhealthyAfter); p.now.Before(due) {
+		p.wakeAt(due)
 	}
 }
 

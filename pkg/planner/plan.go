@@ -62,7 +62,7 @@ type planner struct {
 	lacks      string
 	kubeEvents []rollout.KubeEvent
 	// refused says why the fleet does not let the release go on; nil if it does.
-	refused *fleetRefusal
+	refused *refusal
 	// commitFirst: the executor must commit the status before the actions, because after the actions the planner would not make the same decision
 	// again.
 	commitFirst bool
@@ -160,10 +160,15 @@ func (p *planner) waitForEvent(format string, args ...any) {
 
 // waitUntil stops the state machine until an event comes or the time is reached.
 func (p *planner) waitUntil(t time.Time, format string, args ...any) {
+	p.wakeAt(t)
+	p.waitForEvent(format, args...)
+}
+
+// wakeAt makes the executor plan the release again at a time, or earlier if an earlier time is set.
+func (p *planner) wakeAt(t time.Time) {
 	if p.wake.IsZero() || t.Before(p.wake) {
 		p.wake = t
 	}
-	p.waitForEvent(format, args...)
 }
 
 // holdFor stalls the state machine until a person has fixed the problem.

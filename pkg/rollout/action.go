@@ -127,7 +127,7 @@ type RestoreTemplate struct {
 	Workload Ref
 	// Hash is the pod-template-hash of that revision.
 	Hash string
-	// Version is the name by which the fleet of the Rollout knows that version, "" for an unknown one; nil for a Rollout without a fleet.
+	// Version is the fleet's name of that version. It is "" if the fleet has no name for it, and nil if no fleet governs the Rollout.
 	Version *string
 }
 

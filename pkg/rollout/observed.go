@@ -130,7 +130,7 @@ type Workload struct {
 	OwnerPaused bool
 	// Revision identifies spec.template: an opaque digest, equal for equal templates.
 	Revision string
-	// Version has the names by which a fleet knows the template.
+	// Version names the template for a fleet.
 	Version api.FleetVersion
 	// Images are the images of the containers of its template, with init containers.
 	Images []string

@@ -143,7 +143,7 @@ func imagesOf(pod corev1.PodSpec) []string {
 	return list
 }
 
-// fleetVersion are the names by which a fleet knows the template of a workload.
+// fleetVersion returns the names that a fleet uses for the template of a workload.
 func fleetVersion(o metav1.Object, pod corev1.PodSpec, revision string) api.FleetVersion {
 	images := map[string]string{}
 	for _, c := range slices.Concat(pod.InitContainers, pod.Containers) {

@@ -26,7 +26,7 @@ func AdoptDeployment(d *appsv1.Deployment, rolloutName string, id rollout.Stable
 }
 
 // RestoreTemplate is the JSON patch that gives a Deployment the template of the stable version again, and its rollout-id with it.
-// version is the name by which a fleet knows the template, nil for a Rollout without a fleet.
+// version is the fleet's name of the template, nil for a Rollout without a fleet.
 func RestoreTemplate(d *appsv1.Deployment, set *appsv1.ReplicaSet, version *string) ([]byte, error) {
 	return json.Marshal(templatePatch(d, TemplateOf(set), version))
 }
@@ -42,7 +42,7 @@ func templatePatch(o metav1.Object, template any, version *string) []map[string]
 	return append(operations, restoreVersion(o, *version)...)
 }
 
-// restoreVersion are the operations of a JSON patch that replace the name of a version, wherever it stands: an annotation, or else the rollout-id. An
+// restoreVersion returns the operations of a JSON patch that replace the name of a version, wherever it stands: an annotation, or else the rollout-id. An
 // unknown name is "".
 func restoreVersion(o metav1.Object, version string) []map[string]any {
 	if _, named := o.GetAnnotations()[api.AnnotationVersion]; !named {
