@@ -57,6 +57,6 @@ func disobedient() []mutant {
 		{"a tool wins against a withdrawal", []edit{{"pkg/planner/fleet_leave.go", "case !p.rolledBack() && p.routesRestored():", "case false:"}}, back},
 		{"a withdrawal is answered before its pods are gone", []edit{{"pkg/planner/fleet_report.go", "done = p.onlyStableRuns()", "done = true"}}, states},
 		{"a release that leaves its fleet is let go", []edit{{"pkg/planner/fleet_leave.go", "leaves := p.seen.Deleting || p.seen.Spec.Disabled || !p.governed()", "leaves := !p.governed()"}}, unit("planner", "TestAGovernedReleaseGivesTheStableTemplateBack")},
-		{"a release whose status lost the fleet goes on", []edit{{"pkg/planner/fleet.go", "case used != rollout.PermitNumber{}:", "case false:"}}, permits},
+		{"a release whose status lost the fleet goes on", []edit{{"pkg/planner/fleet.go", "case used != api.PermitNumber{}:", "case false:"}}, permits},
 	}
 }

@@ -90,16 +90,11 @@ func (p *planner) clusterNamed(name string) *cluster {
 		c.target, c.report = &t, t.Status.Report
 		c.status = t.Status // its pointers are replaced, and nothing is written through them
 	}
-	if r, is := p.seen.Reports[name]; is && (c.report == nil || (!olderReport(r, *c.report) || gone(r)) && !sameReport(r, *c.report)) {
+	if r, is := p.seen.Reports[name]; is && (c.report == nil || (!r.Number().Before(c.report.Number()) || gone(r)) && !sameReport(r, *c.report)) {
 		c.report = &r
 	}
 	p.clusters[name] = c
 	return c
-}
-
-// olderReport reports whether a report answers an older permit than another one.
-func olderReport(a, b api.FleetReport) bool {
-	return a.Epoch < b.Epoch || a.Epoch == b.Epoch && a.Seq < b.Seq
 }
 
 // gone reports whether a cluster has no governed Rollout any more. Such a report answers no permit.
@@ -172,7 +167,7 @@ func (c *cluster) goingBack() bool {
 
 // movedOn reports whether the member has a newer permit than its target. A hub that was restored has forgotten it.
 func (c *cluster) movedOn() bool {
-	return c.target != nil && c.report != nil && olderReport(api.FleetReport{Epoch: c.target.Permit.Epoch, Seq: c.target.Permit.Seq}, *c.report)
+	return c.target != nil && c.report != nil && c.target.Permit.Number().Before(c.report.Number())
 }
 
 // permitted reports whether the last permit of the cluster is about this release: it allows or holds it.

@@ -89,7 +89,7 @@ func (p *planner) outdated(epoch int64) bool {
 
 // grantSeen reports whether the target of a cluster has the permit of a grant, or a newer one.
 func (c *cluster) grantSeen(g *api.FleetGrant) bool {
-	return c.target != nil && (c.target.Permit.Epoch > g.Epoch || c.target.Permit.Epoch == g.Epoch && c.target.Permit.Seq >= g.Seq)
+	return c.target != nil && !c.target.Permit.Number().Before(g.Number())
 }
 
 // needsWithdrawal reports whether a cluster runs a blocked version, or may begin it by an older permit, and was not told to go back.

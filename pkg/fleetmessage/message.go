@@ -99,18 +99,13 @@ func (r Receiver) OpenOrder(message []byte, rollout Name, governedBy api.FleetRe
 		err = refuse(ReasonMalformed, "it has no permit")
 	case o.Permit == nil && last != nil && o.Deleted <= last.Epoch:
 		err = refuse(ReasonOld, "its FleetRollout was deleted in epoch %d, and the last permit is of epoch %d", o.Deleted, last.Epoch)
-	case o.Permit != nil && last != nil && olderPermit(*o.Permit, *last):
+	case o.Permit != nil && last != nil && o.Permit.Number().Before(last.Number()):
 		err = refuse(ReasonOld, "its permit %d of epoch %d is older than the last one, %d of epoch %d", o.Permit.Seq, o.Permit.Epoch, last.Seq, last.Epoch)
 	}
 	if err != nil {
 		return Order{}, err
 	}
 	return o, nil
-}
-
-// olderPermit reports whether a permit was given before another one.
-func olderPermit(a, b api.FleetPermit) bool {
-	return a.Epoch < b.Epoch || a.Epoch == b.Epoch && a.Seq < b.Seq
 }
 
 // Expected is the cluster whose answers the hub opens.

@@ -39,7 +39,7 @@ func TestAUsedPermitIsRecordedOnTheRollout(t *testing.T) {
 	w.apply(governedRollout())
 	w.kubectl("", "annotate", "rollout", "web", "mine=x")
 	s := w.observe("web")
-	for _, used := range []rollout.PermitNumber{{Epoch: 3, Seq: 2}, {Epoch: 12, Seq: 0}} {
+	for _, used := range []api.PermitNumber{{Epoch: 3, Seq: 2}, {Epoch: 12, Seq: 0}} {
 		if err := w.client.ApplyAction(t.Context(), s, rollout.RecordPermit{Permit: used}); err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +70,7 @@ func TestAUsedPermitIsNotRecordedOnARolloutThatHasChanged(t *testing.T) {
 		"another executor has written its status": func(w *world) {
 			w.kubectl("", "patch", "rollout", "web", "--subresource=status", "--type=merge", "-p", `{"status":{"phase":"Healthy"}}`)
 		},
-		"another executor has recorded the permit": func(w *world) { w.act(rollout.RecordPermit{Permit: rollout.PermitNumber{Epoch: 3, Seq: 3}}) },
+		"another executor has recorded the permit": func(w *world) { w.act(rollout.RecordPermit{Permit: api.PermitNumber{Epoch: 3, Seq: 3}}) },
 		"a user has deleted and created it": func(w *world) {
 			w.kubectl("", "delete", "rollout", "web")
 			w.apply(governedRollout())
@@ -80,18 +80,18 @@ func TestAUsedPermitIsNotRecordedOnARolloutThatHasChanged(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.apply(governedRollout())
-			w.act(rollout.RecordPermit{Permit: rollout.PermitNumber{Epoch: 3, Seq: 1}})
+			w.act(rollout.RecordPermit{Permit: api.PermitNumber{Epoch: 3, Seq: 1}})
 			s := w.observe("web")
 			change(w)
 			version, used := w.permitRecord()
-			err := w.client.ApplyAction(t.Context(), s, rollout.RecordPermit{Permit: rollout.PermitNumber{Epoch: 3, Seq: 2}})
+			err := w.client.ApplyAction(t.Context(), s, rollout.RecordPermit{Permit: api.PermitNumber{Epoch: 3, Seq: 2}})
 			if !apiclient.IsConflict(err) {
 				t.Errorf("the error is %v", err)
 			}
 			if afterwards, got := w.permitRecord(); afterwards != version || got != used {
 				t.Errorf("the record was %q and is %q; the resourceVersion was %s and is %s", used, got, version, afterwards)
 			}
-			if diff := cmp.Diff(rollout.PermitNumber{Epoch: 3, Seq: 1}, s.Seen.PermitUsed); diff != "" {
+			if diff := cmp.Diff(api.PermitNumber{Epoch: 3, Seq: 1}, s.Seen.PermitUsed); diff != "" {
 				t.Errorf("the snapshot after the conflict differs (-want +got):\n%s", diff)
 			}
 		})
@@ -104,7 +104,7 @@ func TestAUsedPermitOfADeletedRolloutIsNotRecorded(t *testing.T) {
 	w.apply(governedRollout())
 	s := w.observe("web")
 	w.kubectl("", "delete", "rollout", "web")
-	if err := w.client.ApplyAction(t.Context(), s, rollout.RecordPermit{Permit: rollout.PermitNumber{Epoch: 3, Seq: 2}}); !apiclient.IsGone(err) {
+	if err := w.client.ApplyAction(t.Context(), s, rollout.RecordPermit{Permit: api.PermitNumber{Epoch: 3, Seq: 2}}); !apiclient.IsGone(err) {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -113,13 +113,13 @@ func TestAUsedPermitOfADeletedRolloutIsNotRecorded(t *testing.T) {
 func TestTheRecordOfAUsedPermitIsRead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	unreadable := rollout.PermitNumber{Seq: 1}
+	unreadable := api.PermitNumber{Seq: 1}
 	cases := map[string]struct {
 		record string
-		want   rollout.PermitNumber
+		want   api.PermitNumber
 	}{
-		"a permit":                        {"3.12", rollout.PermitNumber{Epoch: 3, Seq: 12}},
-		"a permit with the number 0":      {"3.0", rollout.PermitNumber{Epoch: 3}},
+		"a permit":                        {"3.12", api.PermitNumber{Epoch: 3, Seq: 12}},
+		"a permit with the number 0":      {"3.0", api.PermitNumber{Epoch: 3}},
 		"an empty record":                 {"", unreadable},
 		"a word":                          {"x", unreadable},
 		"an epoch only":                   {"1", unreadable},
@@ -147,7 +147,7 @@ func TestTheRecordOfAUsedPermitIsRead(t *testing.T) {
 			}
 		})
 	}
-	if diff := cmp.Diff(rollout.PermitNumber{}, w.observe("none").Seen.PermitUsed); diff != "" {
+	if diff := cmp.Diff(api.PermitNumber{}, w.observe("none").Seen.PermitUsed); diff != "" {
 		t.Errorf("without a record the permit differs (-want +got):\n%s", diff)
 	}
 }
@@ -206,7 +206,7 @@ func TestTheHubIsAskedOnceForEachObservation(t *testing.T) {
 	check("after the observation", s, first, 1)
 
 	h.says = kube.FleetMessage{Permit: &api.FleetPermit{Epoch: 4, Seq: 1, Verb: api.FleetVerbAbort}}
-	if err := client.ApplyAction(t.Context(), s, rollout.RecordPermit{Permit: rollout.PermitNumber{Epoch: 3, Seq: 2}}); err != nil {
+	if err := client.ApplyAction(t.Context(), s, rollout.RecordPermit{Permit: api.PermitNumber{Epoch: 3, Seq: 2}}); err != nil {
 		t.Fatal(err)
 	}
 	check("after an action", s, first, 1)

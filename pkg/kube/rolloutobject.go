@@ -15,7 +15,6 @@ import (
 
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/kube/apiclient"
-	"sluice.dev/sluice/pkg/rollout"
 )
 
 func (c *Client) getRollout(ctx context.Context, key types.NamespacedName) (*api.Rollout, error) {
@@ -87,7 +86,7 @@ func (c *Client) patchRolloutMetadata(ctx context.Context, s *Snapshot, metadata
 }
 
 // recordPermit records on the Rollout which permit of its fleet a release has used up.
-func (c *Client) recordPermit(ctx context.Context, s *Snapshot, used rollout.PermitNumber) error {
+func (c *Client) recordPermit(ctx context.Context, s *Snapshot, used api.PermitNumber) error {
 	err := c.patchRolloutMetadata(ctx, s, map[string]any{
 		"annotations": map[string]any{api.AnnotationPermitUsed: fmt.Sprintf("%d.%d", used.Epoch, used.Seq)},
 	})
@@ -98,17 +97,17 @@ func (c *Client) recordPermit(ctx context.Context, s *Snapshot, used rollout.Per
 }
 
 // permitUsed reads the record of recordPermit. A record that cannot be read counts as a permit before all others.
-func permitUsed(r *api.Rollout) (used rollout.PermitNumber) {
+func permitUsed(r *api.Rollout) (used api.PermitNumber) {
 	record, recorded := r.Annotations[api.AnnotationPermitUsed]
 	if !recorded {
-		return rollout.PermitNumber{}
+		return api.PermitNumber{}
 	}
 	epoch, seq, _ := strings.Cut(record, ".")
 	var errEpoch, errSeq error
 	used.Epoch, errEpoch = strconv.ParseInt(epoch, 10, 64)
 	used.Seq, errSeq = strconv.ParseInt(seq, 10, 64)
 	if errEpoch != nil || errSeq != nil || used.Epoch <= 0 || used.Seq < 0 {
-		return rollout.PermitNumber{Seq: 1}
+		return api.PermitNumber{Seq: 1}
 	}
 	return used
 }

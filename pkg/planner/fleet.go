@@ -50,9 +50,9 @@ func (p *planner) readPermit() {
 // supersedes reports whether a permit is newer than the last one, or gives that one more time.
 func supersedes(permit api.FleetPermit, last *api.FleetPermit) bool {
 	switch {
-	case rollout.NumberOf(last).Before(rollout.NumberOf(&permit)):
+	case last.Number().Before(permit.Number()):
 		return true
-	case last == nil || rollout.NumberOf(&permit) != rollout.NumberOf(last) || permit.NotAfter == nil || last.NotAfter == nil:
+	case last == nil || permit.Number() != last.Number() || permit.NotAfter == nil || last.NotAfter == nil:
 		return false
 	}
 	return permit.NotAfter.After(last.NotAfter.Time)
@@ -67,7 +67,7 @@ func (p *planner) joinFleet() {
 		f.Served = before.Served
 	}
 	switch used := p.seen.PermitUsed; {
-	case used != rollout.PermitNumber{}:
+	case used != api.PermitNumber{}:
 		f.Used = &api.FleetPermitUse{Epoch: used.Epoch, Seq: used.Seq}
 	case state.InStep() || state == rollout.StateFinalising:
 		f.Override = &api.FleetOverride{Release: p.m.Epoch, Reason: "the release began before the Rollout joined the fleet"}
@@ -105,7 +105,7 @@ func (p *planner) permitRecorded() bool {
 		return true
 	}
 	f := p.status.Fleet
-	if used := rollout.NumberOf(f.Permit); p.seen.PermitUsed.Before(used) {
+	if used := f.Permit.Number(); p.seen.PermitUsed.Before(used) {
 		p.addActions(rollout.RecordPermit{Permit: used})
 		return false
 	}
@@ -130,7 +130,7 @@ func (p *planner) overridden() bool {
 
 // overrideFleet lets the release go on without permits to its end. A withdrawn version does not go on.
 func (p *planner) overrideFleet(c api.Command) {
-	f, last := p.status.Fleet, rollout.NumberOf(p.status.Fleet.Permit)
+	f, last := p.status.Fleet, p.status.Fleet.Permit.Number()
 	f.Override = &api.FleetOverride{Release: p.m.Epoch, Actor: c.Actor, Reason: c.Comment, Epoch: last.Epoch, Seq: last.Seq}
 	p.kubeEvents = append(p.kubeEvents, rollout.KubeEvent{Warning: true, Reason: "FleetOverridden", Message: withComment("the release goes on without permits of its fleet, as asked by "+c.Actor, c.Comment)})
 }
@@ -179,17 +179,10 @@ func (p *planner) fleetRefusal(step int32) *refusal {
 // permitUsedUp reports whether another release has used up the permit, or this one without success.
 func (p *planner) permitUsedUp() bool {
 	f := p.status.Fleet
-	if f.Used == nil || usedNumber(f.Used).Before(rollout.NumberOf(f.Permit)) {
+	if f.Used == nil || f.Used.Number().Before(f.Permit.Number()) {
 		return false
 	}
 	return f.Used.Release != p.m.Epoch || f.Used.WorkloadUID != p.m.WorkloadUID || f.Used.Revision != p.m.CanaryRevision || f.Used.Failure != ""
-}
-
-func usedNumber(use *api.FleetPermitUse) rollout.PermitNumber {
-	if use == nil {
-		return rollout.PermitNumber{}
-	}
-	return rollout.PermitNumber{Epoch: use.Epoch, Seq: use.Seq}
 }
 
 // permitsPauses reports whether the permit is the approval of the pause of the current step.

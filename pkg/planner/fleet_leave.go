@@ -121,7 +121,7 @@ func (p *planner) abortForFleet() bool {
 	if f.Permit == nil || f.Permit.Verb != api.FleetVerbAbort || !p.currentState().InStep() || p.rolledBack() {
 		return false
 	}
-	if o := f.Override; p.overridden() && !(rollout.PermitNumber{Epoch: o.Epoch, Seq: o.Seq}).Before(rollout.NumberOf(f.Permit)) || !p.overridden() && !p.needsPermit() {
+	if o := f.Override; p.overridden() && !o.Number().Before(f.Permit.Number()) || !p.overridden() && !p.needsPermit() {
 		return false
 	}
 	p.abortRelease(api.FinaliseAborted, "Aborted", fmt.Sprintf("step %d of %d: aborted by FleetRollout %s", p.m.Step, len(p.seen.Spec.Steps), f.FleetRollout), rollout.FleetActor)

@@ -26,7 +26,7 @@ func (p *planner) fleetReport() *api.FleetReport {
 	}
 	f, w := p.status.Fleet, p.seen.Workload
 	r := &api.FleetReport{PlanHash: p.seen.Spec.Hash, Blocked: f.Blocked, Unpermitted: f.Unpermitted, Unhealthy: p.unhealthy()}
-	number := rollout.NumberOf(f.Permit)
+	number := f.Permit.Number()
 	r.Epoch, r.Seq = number.Epoch, number.Seq
 	if len(f.Served) > 0 {
 		r.Stable = f.Served[0]
@@ -77,7 +77,7 @@ func (p *planner) answerPermit() (api.FleetReportState, string) {
 		return api.FleetReportProgressing, p.refusalReason()
 	case state == rollout.StateInitializing && permit != nil && permit.Revision != p.seen.Workload.Revision:
 		return api.FleetReportHeld, p.refusalReason() // another version came in the place of the permitted one
-	case permit != nil && f.Used != nil && !usedNumber(f.Used).Before(rollout.NumberOf(permit)) && !mine:
+	case permit != nil && f.Used != nil && !f.Used.Number().Before(permit.Number()) && !mine:
 		return api.FleetReportFailed, cmp.Or(f.Used.Failure, string(api.FinaliseRollback)) // a user has taken it back after its end
 	case state == rollout.StateInitializing && p.refused != nil && p.refused.reason == api.FleetReasonAtHold:
 		return api.FleetReportAtHold, p.refused.reason

@@ -33,7 +33,7 @@ func waitsFor() *given { return inFleet().HeldAt("v2").named("v2").Planned() }
 
 // permit gives the next permit, for v2 unless change says otherwise. Its use is on record.
 func (g *given) permit(verb api.FleetVerb, changes ...func(*api.FleetPermit)) *given {
-	last := rollout.NumberOf(g.Permit)
+	last := g.Permit.Number()
 	g.Permit = &api.FleetPermit{Epoch: 1, Seq: last.Seq + 1, Verb: verb}
 	if verb != api.FleetVerbAbort {
 		g.Permit.Version = "version/v2"
@@ -44,7 +44,7 @@ func (g *given) permit(verb api.FleetVerb, changes ...func(*api.FleetPermit)) *g
 	for _, change := range changes {
 		change(g.Permit)
 	}
-	g.PermitUsed = rollout.NumberOf(g.Permit)
+	g.PermitUsed = g.Permit.Number()
 	return g
 }
 
@@ -95,7 +95,7 @@ func TestHowFarAPermitGoes(t *testing.T) {
 		want  string
 	}{
 		"a held version waits for its permit":            {waitsFor(), "Initializing, step 1: Held AwaitingPermit"},
-		"its use is recorded first":                      {waitsFor().permit(api.FleetVerbRelease).With(func(g *given) { g.PermitUsed = rollout.PermitNumber{} }), "Initializing, step 1: Held; record that permit 1 of epoch 1 is used"},
+		"its use is recorded first":                      {waitsFor().permit(api.FleetVerbRelease).With(func(g *given) { g.PermitUsed = api.PermitNumber{} }), "Initializing, step 1: Held; record that permit 1 of epoch 1 is used"},
 		"with a permit it begins":                        {waitsFor().permit(api.FleetVerbRelease), "BeforeStepUpgrade, step 1: Progressing; pin Service demo to h1"},
 		"a permit for another template counts not":       {waitsFor().permit(api.FleetVerbRelease, func(p *api.FleetPermit) { p.Revision = "v3" }), "Initializing, step 1: Held AwaitingPermit"},
 		"a permit for another version counts not":        {waitsFor().permit(api.FleetVerbRelease, func(p *api.FleetPermit) { p.Version = "version/v3" }), "Initializing, step 1: Held AwaitingPermit"},
@@ -136,7 +136,7 @@ func TestHowFarAPermitGoes(t *testing.T) {
 		"a workload that is missing is told":                 {inFleet().With(func(g *given) { g.Workload = nil }), "Idle, step 3: Idle WorkloadMissing"},
 		"a disabled Rollout is governed no more":             {inFleet().Disabled(), "Disabled, step 3: Ungoverned Disabled; disown Deployment demo"},
 		"a release that began before the fleet ends as ever": {beforeTheFleet(), "StepUpgrade, step 2: Progressing; scale canary demo-canary to 5 replicas"},
-		"a release whose status lost the fleet holds":        {beforeTheFleet().With(func(g *given) { g.PermitUsed = rollout.PermitNumber{Epoch: 1, Seq: 1} }), "StepReady, step 1: Held AwaitingPermit"},
+		"a release whose status lost the fleet holds":        {beforeTheFleet().With(func(g *given) { g.PermitUsed = api.PermitNumber{Epoch: 1, Seq: 1} }), "StepReady, step 1: Held AwaitingPermit"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			t.Parallel()

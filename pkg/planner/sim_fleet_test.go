@@ -42,7 +42,7 @@ func (w *world) seeFleet(s *rollout.Seen) {
 		return
 	}
 	if w.fence > 0 {
-		s.PermitUsed = rollout.PermitNumber{Epoch: w.fence, Seq: w.fence}
+		s.PermitUsed = api.PermitNumber{Epoch: w.fence, Seq: w.fence}
 	}
 	if w.outside {
 		return

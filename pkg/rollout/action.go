@@ -3,6 +3,8 @@ package rollout
 import (
 	"fmt"
 	"strings"
+
+	"sluice.dev/sluice/pkg/api"
 )
 
 // Action is one change to the cluster. The set is closed: every action is a type of this file. The executor may stop after any action of a decision.
@@ -23,7 +25,7 @@ type RemoveFinalizer struct{}
 
 // RecordPermit records on the Rollout, outside of its status, that a release uses up a permit of the fleet. An executor of a version without fleets
 // keeps this record, although it drops status.fleet.
-type RecordPermit struct{ Permit PermitNumber }
+type RecordPermit struct{ Permit api.PermitNumber }
 
 // AdoptWorkload marks the workload as adopted, so the admission policies hold its next change.
 type AdoptWorkload struct {

@@ -93,25 +93,9 @@ type Seen struct {
 	// Blocked are the versions that the hub has withdrawn or unblocked, as its last message says.
 	Blocked []api.FleetBlock
 	// PermitUsed is the last permit that a release has used up, as an annotation of the Rollout tells; the zero value for none.
-	PermitUsed PermitNumber
+	PermitUsed api.PermitNumber
 	// Editor is the field manager that wrote the status last, when that was not us.
 	Editor string
-}
-
-// PermitNumber identifies a permit of a fleet. A later one has a higher Epoch, or the same Epoch and a higher Seq.
-type PermitNumber struct{ Epoch, Seq int64 }
-
-// NumberOf returns the number of a permit, the zero value for nil.
-func NumberOf(permit *api.FleetPermit) PermitNumber {
-	if permit == nil {
-		return PermitNumber{}
-	}
-	return PermitNumber{permit.Epoch, permit.Seq}
-}
-
-// Before reports whether a permit was given before another one.
-func (n PermitNumber) Before(other PermitNumber) bool {
-	return n.Epoch < other.Epoch || n.Epoch == other.Epoch && n.Seq < other.Seq
 }
 
 // Workload is what a release needs to know of the user's workload.
