@@ -5,7 +5,7 @@
 # No debugger reads these binaries, and the compiler needs a tenth less time without DWARF.
 export GOFLAGS := $(GOFLAGS) -gcflags=all=-dwarf=false
 
-.PHONY: help build control-plane demo test verify flaky mutants judge bench lint generate clean
+.PHONY: help build control-plane demo demo-fleet test verify flaky mutants judge bench lint generate clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,6 +26,13 @@ demo: ## Run canary releases on an embedded control plane with Prometheus (KEEP=
 	@dev/prometheus/build
 	@echo "Building sluice: about 1 minute the first time."
 	@CGO_ENABLED=0 go build -o bin/ ./cmd/sluice ./dev/demo && bin/demo
+
+demo-fleet: ## Run releases over three clusters and their hub, on embedded control planes with Prometheus (KEEP=1 leaves them running)
+	@echo "This shows releases over three Kubernetes clusters, embedded here with their hub. Their pods are simulated (kwok)."
+	@dev/cluster/build
+	@dev/prometheus/build
+	@echo "Building sluice: about 1 minute the first time."
+	@CGO_ENABLED=0 go build -o bin/ ./cmd/sluice ./dev/demo && bin/demo -fleet
 
 test: ## Run the tests that a change must pass, in ten minutes (ARGS=--help for more)
 	@go build -o bin/ ./dev/suite && bin/suite test $(ARGS)

@@ -4,5 +4,8 @@ package main
 import "sluice.dev/sluice/cmd/internal/component"
 
 func main() {
-	component.Main(component.NewCommand("executor", "Carry out releases, one step at a time", component.NewExecutor))
+	var fleet component.FleetFlags
+	command := component.NewCommand("executor", "Carry out releases, one step at a time", fleet.NewExecutor)
+	fleet.AddFlags(command.Flags())
+	component.Main(command)
 }

@@ -28,13 +28,14 @@ func (c *cli) dlqCommand() *cobra.Command {
 			"or killed whichever executor took them up (Abandoned: they are left alone until something about them changes, or until they are retried).\n" +
 			"The measurements of a Rollout are a task of their own (analysis; the other task is release). Analyzers do it, and it has letters of its own.\n" +
 			"The work for a TrafficRouting is a task as well (routing); its letters have the name of the TrafficRouting.\n" +
+			"So is the work for a FleetRollout (fleet).\n" +
 			"A letter is removed by the first run that succeeds, by retry, or after seven days.",
 		Example: fmt.Sprintf("  %[1]s dlq list -A\n  %[1]s dlq show checkout -n shop\n  %[1]s dlq retry checkout -n shop", c.command),
 	}
 	flags := dlq.PersistentFlags()
 	flags.StringVar(&o.cluster, "cluster", "", "look at this cluster only, by its name on NATS")
-	flags.StringVar(&o.task, "task", "", "look at letters of this task only: release, analysis or routing")
-	_ = dlq.RegisterFlagCompletionFunc("task", cobra.FixedCompletions([]string{taskRelease, queue.TaskAnalysis, queue.TaskRouting}, cobra.ShellCompDirectiveNoFileComp))
+	flags.StringVar(&o.task, "task", "", "look at letters of this task only: release, analysis, routing or fleet")
+	_ = dlq.RegisterFlagCompletionFunc("task", cobra.FixedCompletions([]string{taskRelease, queue.TaskAnalysis, queue.TaskRouting, queue.TaskFleet}, cobra.ShellCompDirectiveNoFileComp))
 	o.nats = component.AddNATSFlags(flags, &c.kube)
 	dlq.AddCommand(c.dlqListCommand(&o), c.dlqShowCommand(&o), c.dlqRetryCommand(&o))
 	return dlq
@@ -50,10 +51,10 @@ func (o *dlqOptions) ofTask(letters []queue.DeadLetter) ([]queue.DeadLetter, err
 	switch o.task {
 	case "":
 		return letters, nil
-	case taskRelease, queue.TaskAnalysis, queue.TaskRouting:
+	case taskRelease, queue.TaskAnalysis, queue.TaskRouting, queue.TaskFleet:
 		return slices.DeleteFunc(letters, func(l queue.DeadLetter) bool { return taskName(l.Key) != o.task }), nil
 	}
-	return nil, fmt.Errorf("--task %q: use %s, %s or %s", o.task, taskRelease, queue.TaskAnalysis, queue.TaskRouting)
+	return nil, fmt.Errorf("--task %q: use %s, %s, %s or %s", o.task, taskRelease, queue.TaskAnalysis, queue.TaskRouting, queue.TaskFleet)
 }
 
 func (o *dlqOptions) addOutput(cmd *cobra.Command, usage string, forms ...string) {

@@ -129,7 +129,7 @@ func TestDeadLettersAboutMeasurements(t *testing.T) {
 			"Since     " + analysis.Since.Format(time.RFC3339) + "\nWritten   " + analysis.Time.Format(time.RFC3339) + "\nBy        executor-1\nError     boom\n\n" +
 			"Its runs fail, one after the other. A process retries it about every minute.\n" +
 			"When the cause is fixed it recovers by itself; to retry it at once, type:\n  sluice dlq retry checkout -n shop --task analysis\n"},
-		"a task that does not exist": {args: []string{"dlq", "list", "--task", "paint"}, problem: "error: --task \"paint\": use release, analysis or routing\n"},
+		"a task that does not exist": {args: []string{"dlq", "list", "--task", "paint"}, problem: "error: --task \"paint\": use release, analysis, routing or fleet\n"},
 	} {
 		out, problem, _ := a.runs(tt.args...)
 		if diff := cmp.Diff(tt.out+tt.problem, out+problem); diff != "" {

@@ -62,7 +62,7 @@ func (c *cli) eventCommand() *cobra.Command {
 			"decision. To approve by hand, with your rights in the cluster, use: " + c.command + " approve\n\n" + exitCodes,
 		Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	event.AddCommand(c.eventSendCommand(), c.eventDecideCommand(api.DecisionApprove), c.eventDecideCommand(api.DecisionReject))
+	event.AddCommand(c.eventSendCommand(), c.eventDecideCommand(api.DecisionApprove), c.eventDecideCommand(api.DecisionReject), c.eventFleetCommand())
 	return event
 }
 
@@ -71,7 +71,7 @@ func (c *cli) eventSendCommand() *cobra.Command {
 	var file string
 	send := &cobra.Command{
 		Use: "send -f FILE", Short: "Send a decision that stands in a file",
-		Long: "Send one CloudEvent of type " + event.TypeApproval + " from a file, as JSON or YAML, and wait for the decision. An event without\n" +
+		Long: "Send one CloudEvent of type " + event.TypeApproval + " or " + event.TypeFleetRelease + " from a file, as JSON or YAML, and wait for the decision. An event without\n" +
 			"id or time gets them here.\n\n" + exitCodes,
 		Example: fmt.Sprintf("  %[1]s event send -f approval.yaml\n  echo \"$EVENT\" | %[1]s event send -f - --server https://sluice.example.com --token-file token", c.command),
 		Args:    cobra.NoArgs,
@@ -118,11 +118,8 @@ func (c *cli) eventDecideCommand(decision api.Decision) *cobra.Command {
 			if cmd.Flags().Changed("step") {
 				a.Step = &step
 			}
-			// An unset shell variable would make the decision apply to more than its sender intended.
-			for _, flag := range []string{"rollout-id", "image", "revision", "id", "source"} {
-				if f := cmd.Flags().Lookup(flag); f.Changed && f.Value.String() == "" {
-					return fmt.Errorf("--%s is empty: leave it out or give it a value", flag)
-				}
+			if err := refuseEmpty(cmd.Flags(), "rollout-id", "image", "revision", "id", "source"); err != nil {
+				return err
 			}
 			e, err := newApproval(event.Rollout{Namespace: namespace, Name: name}, a, source, id)
 			if err != nil {
@@ -143,6 +140,16 @@ func (c *cli) eventDecideCommand(decision api.Decision) *cobra.Command {
 	return decide
 }
 
+// refuseEmpty returns an error for a flag with an empty value. An unset shell variable would make the event apply to more than its sender intended.
+func refuseEmpty(flags *pflag.FlagSet, names ...string) error {
+	for _, name := range names {
+		if f := flags.Lookup(name); f.Changed && f.Value.String() == "" {
+			return fmt.Errorf("--%s is empty: leave it out or give it a value", name)
+		}
+	}
+	return nil
+}
+
 // sendEvent sends a decision and returns its result as the outcome of the command.
 func (c *cli) sendEvent(ctx context.Context, e event.Event, o sendOptions) error {
 	if o.output != "text" && o.output != "json" && o.output != "yaml" {
@@ -151,10 +158,11 @@ func (c *cli) sendEvent(ctx context.Context, e event.Event, o sendOptions) error
 	if o.timeout <= 0 {
 		return errors.New("--timeout must be longer than nothing")
 	}
-	_, about, err := event.ParseApproval(e)
+	request, err := event.ParseRequest(e)
 	if err != nil {
 		return fmt.Errorf("the event is no approval: %w", err)
 	}
+	about := request.About
 	about.Cluster = o.cluster
 	s, err := c.newSender(ctx, o, about)
 	if err != nil {
@@ -168,14 +176,23 @@ func (c *cli) sendEvent(ctx context.Context, e event.Event, o sendOptions) error
 	}
 	switch {
 	case errors.Is(err, errUndecided):
-		return outcome{codeUndecided, fmt.Sprintf("undecided: the decision about Rollout %s/%s was sent, and no answer came within %s; it may still count. "+
-			"Find out why with: %s check. To ask again, send it again with --source %q --id %q.", about.Namespace, about.Name, o.timeout, c.command, e.Source(), e.ID())}
+		return outcome{codeUndecided, fmt.Sprintf("undecided: the decision about %s was sent, and no answer came within %s; it may still count. "+
+			"Find out why with: %s check. To ask again, send it again with --source %q --id %q.", objectText(about), o.timeout, c.command, e.Source(), e.ID())}
 	case err != nil:
 		return err
 	case decided == nil:
 		return c.printEvent(e, fmt.Sprintf("sent: source %s, id %s", e.Source(), e.ID()), o.output)
 	}
 	return c.printDecision(*decided, o.output)
+}
+
+// objectText names a Rollout or a FleetRollout for people.
+func objectText(about event.Rollout) string {
+	kind := "Rollout"
+	if about.Fleet {
+		kind = "FleetRollout"
+	}
+	return kind + " " + about.Namespace + "/" + about.Name
 }
 
 // printDecision prints a decision.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -73,23 +74,29 @@ func parseEvent(text []byte) (event.Event, error) {
 
 // newApproval returns the event of a decision with the current time.
 func newApproval(about event.Rollout, a event.Approval, source, id string) (event.Event, error) {
-	e := cloudevents.New()
-	e.SetType(event.TypeApproval)
-	e.SetSource(source)
-	e.SetSubject(about.Subject())
-	if id == "" {
-		id = nuid.Next()
-	}
-	e.SetID(id)
-	e.SetTime(time.Now().UTC())
-	if err := e.SetData("application/json", a); err != nil {
-		return event.Event{}, fmt.Errorf("encode approval: %w", err)
+	e, err := newRequest(about, event.TypeApproval, a, source, id)
+	if err != nil {
+		return event.Event{}, err
 	}
 	if a.RolloutID == "" && a.Image == "" && a.Revision == "" {
 		return event.Event{}, errors.New("say which release is meant: give at least one of --rollout-id, --image and --revision")
 	}
 	if _, _, err := event.ParseApproval(e); err != nil {
 		return event.Event{}, fmt.Errorf("this is no approval: %w", err)
+	}
+	return e, nil
+}
+
+// newRequest returns an event about a Rollout or a FleetRollout with the current time.
+func newRequest(about event.Rollout, kind string, data any, source, id string) (event.Event, error) {
+	e := cloudevents.New()
+	e.SetType(kind)
+	e.SetSource(source)
+	e.SetSubject(about.Subject())
+	e.SetID(cmp.Or(id, nuid.Next()))
+	e.SetTime(time.Now().UTC())
+	if err := e.SetData("application/json", data); err != nil {
+		return event.Event{}, fmt.Errorf("encode event: %w", err)
 	}
 	return e, nil
 }

@@ -51,6 +51,12 @@ spec:
 
 func aPipeline(t *testing.T) *pipeline {
 	t.Helper()
+	return aPipelineOf(t, func(*pipeline) []string { return nil })
+}
+
+// aPipelineOf returns a pipeline whose executor runs with more flags, and whose NATS has these clusters of a fleet.
+func aPipelineOf(t *testing.T, executorFlags func(*pipeline) []string, clusters ...string) *pipeline {
+	t.Helper()
 	p := &pipeline{T: t, cluster: controlplane.ForTest(t, controlplane.Options{Audit: true}), dir: t.TempDir()}
 	judged(t, p.cluster, "shop")
 	code, manifests, errors := sluice(t.Context(), "install", "--print", "--part", "namespace,crds,policies,rbac")
@@ -60,7 +66,7 @@ func aPipeline(t *testing.T) *pipeline {
 	kubectl(t, p.cluster, manifests, "apply", "--server-side", "-f", "-")
 	established(t, p.cluster)
 	kubectl(t, p.cluster, "", "create", "namespace", "shop")
-	p.nats = trial.Start(t).ClientURL()
+	p.nats = trial.Start(t, clusters...).ClientURL()
 	cert, key := p.certificate()
 	var receiver component.ReceiverFlags
 	watcher := component.NewCommand("watcher", "", receiver.NewWatcher)
@@ -68,7 +74,10 @@ func aPipeline(t *testing.T) *pipeline {
 	log, _ := p.start(watcher, "--approval-listen", "127.0.0.1:0", "--approval-tls-cert", cert, "--approval-tls-key", key)
 	found := log.await(t, regexp.MustCompile(`url=(https://\S+)/v1/events`))
 	p.url = found[1]
-	_, p.stopExecutor = p.start(component.NewCommand("executor", "", component.NewExecutor))
+	var fleet component.FleetFlags
+	executor := component.NewCommand("executor", "", fleet.NewExecutor)
+	fleet.AddFlags(executor.Flags())
+	_, p.stopExecutor = p.start(executor, executorFlags(p)...)
 	return p
 }
 

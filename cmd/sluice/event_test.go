@@ -24,6 +24,7 @@ func TestAPipeline(t *testing.T) {
 	p.grant()
 	as := func(t *testing.T) *pipeline { return &pipeline{t, p.cluster, p.dir, p.nats, p.url, p.stopExecutor} }
 	t.Run("approves by each command of the document", func(t *testing.T) { as(t).runTheDocument() })
+	t.Run("hears that the cluster is no hub", func(t *testing.T) { as(t).askNoHub() })
 	t.Run("decides with one command and knows the outcome by its exit code", func(t *testing.T) { as(t).decide() })
 }
 

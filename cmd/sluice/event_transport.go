@@ -81,7 +81,7 @@ func (c *cli) newNATSSender(o sendOptions, about event.Rollout) (sender, error) 
 	if principal == "" {
 		return nil, errors.New("say as whom you decide with --principal NAME: NATS is used without a user name; or send to an approval receiver with --server")
 	}
-	key := queue.Key{Cluster: about.Cluster, Namespace: about.Namespace, Name: about.Name}
+	key := queue.KeyOf(about)
 	if err := key.Validate(); err != nil {
 		return nil, err
 	}
@@ -103,8 +103,9 @@ func (s natsSender) sendDecision(ctx context.Context, e event.Event, wait bool) 
 	case errors.Is(err, queue.ErrUndecided):
 		return nil, errUndecided
 	case errors.Is(err, queue.ErrDenied):
+		m, _ := queue.ApprovalMessage(s.key, s.principal, e) // it was valid before
 		return nil, fmt.Errorf("%w. You decide as %q, with subject %s; a NATS user may use its own name only, in the namespaces granted to it. "+
-			"Correct --principal or -n, or have the NATS user's permissions changed (docs/approvals.md)", err, s.principal, s.key.ApprovalSubject(s.principal))
+			"Correct --principal or -n, or have the NATS user's permissions changed (docs/approvals.md)", err, s.principal, m.Subject)
 	case err != nil:
 		return nil, fmt.Errorf("the decision could not be sent: %w", err)
 	}
@@ -144,7 +145,16 @@ func userOfCredentials(file string) (string, error) {
 
 type receiverSender struct{ client *client.Client }
 
-func (c *cli) newReceiverSender(ctx context.Context, o sendOptions, about event.Rollout) (sender, error) {
+func (c *cli) newReceiverSender(_ context.Context, o sendOptions, about event.Rollout) (sender, error) {
+	receiver, err := c.receiverClient(o, about)
+	if err != nil {
+		return nil, err
+	}
+	return receiverSender{receiver}, nil
+}
+
+// receiverClient returns a client of the approval receiver.
+func (c *cli) receiverClient(o sendOptions, about event.Rollout) (*client.Client, error) {
 	token, err := c.tokenSource(o, about)
 	if err != nil {
 		return nil, err
@@ -152,9 +162,9 @@ func (c *cli) newReceiverSender(ctx context.Context, o sendOptions, about event.
 	if u, err := url.Parse(o.server); err == nil && u.Scheme == "http" && !isLoopback(u.Hostname()) {
 		fmt.Fprintf(c.errors, "warning: the token crosses the network in the clear; use https:// for --server\n")
 	}
-	return receiverSender{&client.Client{URL: o.server, CAFile: o.caFile, Token: token, Warn: func(err error) {
+	return &client.Client{URL: o.server, CAFile: o.caFile, Token: token, Warn: func(err error) {
 		fmt.Fprintf(c.errors, "warning: the approval receiver does not take the event yet, trying on: %v\n", err)
-	}}}, nil
+	}}, nil
 }
 
 func isLoopback(host string) bool {

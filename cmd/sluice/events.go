@@ -18,6 +18,7 @@ import (
 type eventsOptions struct {
 	output        string
 	watch, spaces bool
+	fleet         bool
 	since         string
 	types         []string
 	cluster       string
@@ -49,6 +50,7 @@ func (c *cli) eventsCommand() *cobra.Command {
 	flags.StringVarP(&o.output, "output", "o", "", "wide for more columns, json for one CloudEvent per line, or yaml")
 	flags.BoolVarP(&o.watch, "watch", "w", false, "go on showing what happens until interrupted")
 	flags.BoolVarP(&o.spaces, "all-namespaces", "A", false, "show the events of all namespaces")
+	flags.BoolVar(&o.fleet, "fleet", false, "show the events of FleetRollouts, at the hub of a fleet, instead of those of Rollouts")
 	flags.StringVar(&o.since, "since", "", "leave out earlier events: a duration such as 90m, or a time such as 2026-11-20T10:00:00Z")
 	flags.StringSliceVar(&o.types, "type", nil, "show these types only: a noun such as failure, noun.verb such as step.paused, or whole types")
 	flags.StringVar(&o.cluster, "cluster", "", "show the events of this cluster only, by its name on NATS")
@@ -102,7 +104,7 @@ func (c *cli) showEvents(ctx context.Context, name string, o eventsOptions) erro
 	if err != nil {
 		return err
 	}
-	wanted, err := wantedTypes(o.types)
+	wanted, err := wantedTypes(o.types, o.fleet)
 	if err != nil {
 		return fmt.Errorf("%w; list them with: %s events schema", err, c.command)
 	}
@@ -173,7 +175,7 @@ func noEventsIn(namespace string) string {
 
 // readOptions returns the options of a read, except for the namespace.
 func (o eventsOptions) readOptions(name string, now time.Time) (queue.ReadOptions, error) {
-	r := queue.ReadOptions{Cluster: o.cluster, Name: name, Follow: o.watch}
+	r := queue.ReadOptions{Cluster: o.cluster, Name: name, Fleet: o.fleet, Follow: o.watch}
 	switch o.output {
 	case "", "wide", "json", "yaml":
 	default:
@@ -198,16 +200,29 @@ func (o eventsOptions) readOptions(name string, now time.Time) (queue.ReadOption
 }
 
 // wantedTypes parses --type. The default excludes measurements, because they would hide the other events.
-func wantedTypes(list []string) (func(string) bool, error) {
+func wantedTypes(list []string, fleet bool) (func(string) bool, error) {
+	kinds, other := event.RolloutVocabulary(), event.FleetVocabulary()
+	if fleet {
+		kinds, other = append(other, event.DecidedKind()), event.RolloutVocabulary()
+	}
+	named := func(word string) func(event.Kind) bool {
+		return func(k event.Kind) bool { return word == k.Type() || word == k.Noun || word == k.Noun+"."+k.Verb }
+	}
 	wanted := map[string]bool{}
 	for _, word := range list {
 		found := false
-		for _, k := range event.Vocabulary() {
-			if word == k.Type() || word == k.Noun || word == k.Noun+"."+k.Verb {
+		for _, k := range kinds {
+			if named(word)(k) {
 				wanted[k.Type()], found = true, true
 			}
 		}
-		if !found && !strings.HasPrefix(word, "dev.sluice.") {
+		switch {
+		case found:
+		case slices.ContainsFunc(other, named(word)) && fleet:
+			return nil, fmt.Errorf("--type %q: such events are about Rollouts; leave out --fleet", word)
+		case slices.ContainsFunc(other, named(word)):
+			return nil, fmt.Errorf("--type %q: such events are about FleetRollouts; add --fleet", word)
+		case !strings.HasPrefix(word, "dev.sluice."):
 			return nil, fmt.Errorf("--type %q: there are no such events", word)
 		}
 		wanted[word] = true // a type that only a later version knows

@@ -36,6 +36,9 @@ func (c *cli) eventPrinter(o eventsOptions) (eventPrinter, error) {
 		}, none}, nil
 	}
 	t := &eventTable{out: c.out, header: []string{"TIME", "ROLLOUT", "TYPE", "STEP", "ACTOR", "MESSAGE"}}
+	if o.fleet {
+		t.header[1], t.header[3] = "FLEETROLLOUT", "WAVE"
+	}
 	if o.output == "wide" {
 		t.header = append([]string{"CLUSTER"}, append(t.header[:5:5], "REASON", "ID", "MESSAGE")...)
 	}
@@ -44,7 +47,7 @@ func (c *cli) eventPrinter(o eventsOptions) (eventPrinter, error) {
 	}
 	if o.watch {
 		// Later events are not known yet, so the columns have room for most values.
-		t.widths = map[string]int{"ROLLOUT": 16, "TYPE": 18, "STEP": 4, "ACTOR": 14, "REASON": 14}
+		t.widths = map[string]int{"ROLLOUT": 16, "TYPE": 18, "STEP": 4, "WAVE": 4, "FLEETROLLOUT": 16, "ACTOR": 14, "REASON": 14}
 	}
 	return eventPrinter{func(e event.Event) error {
 		t.addRow(eventCells(e, t.header)...)
@@ -71,20 +74,38 @@ func eventCells(e event.Event, columns []string) (cells []string) {
 		d.Message = fmt.Sprintf("(the data cannot be read: %v)", err)
 	}
 	if s := d.Step; s != nil {
-		step = fmt.Sprintf("%d", s.Index)
-		if s.Of > 0 {
-			step += fmt.Sprintf("/%d", s.Of)
-		}
+		step = numberOf(s.Index, s.Of)
+	}
+	wave := ""
+	if w := waveOfEvent(e); w != nil {
+		wave = numberOf(w.Index, w.Of)
 	}
 	values := map[string]string{
-		"TIME": e.Time().UTC().Format(time.RFC3339), "CLUSTER": about.Cluster, "NAMESPACE": about.Namespace, "ROLLOUT": about.Name,
-		"TYPE": strings.TrimSuffix(strings.TrimPrefix(e.Type(), "dev.sluice."), ".v1"), "STEP": step,
+		"TIME": e.Time().UTC().Format(time.RFC3339), "CLUSTER": about.Cluster, "NAMESPACE": about.Namespace, "ROLLOUT": about.Name, "FLEETROLLOUT": about.Name,
+		"TYPE": strings.TrimSuffix(strings.TrimPrefix(e.Type(), "dev.sluice."), ".v1"), "STEP": step, "WAVE": wave,
 		"ACTOR": actorText(d), "REASON": d.Reason, "ID": e.ID(), "MESSAGE": d.Message,
 	}
 	for _, column := range columns {
 		cells = append(cells, cmp.Or(oneLine(values[column]), "-"))
 	}
 	return cells
+}
+
+// numberOf writes the number of a step or a wave, with how many there are if that is known.
+func numberOf(index, of int32) string {
+	if of == 0 {
+		return fmt.Sprint(index)
+	}
+	return fmt.Sprintf("%d/%d", index, of)
+}
+
+// waveOfEvent returns the wave of an event of a fleet, nil for none.
+func waveOfEvent(e event.Event) *event.FleetWave {
+	var d event.FleetData
+	if !strings.HasPrefix(e.Type(), "dev.sluice.fleet.") || json.Unmarshal(e.Data(), &d) != nil {
+		return nil
+	}
+	return d.Wave
 }
 
 // decidedCells formats the answer to an approval like other events.

@@ -97,7 +97,7 @@ func (a *archive) storeAgain() {
 		if err != nil {
 			a.Fatal(err)
 		}
-		key := queue.Key{Cluster: about.Cluster, Namespace: about.Namespace, Name: about.Name}
+		key := queue.KeyOf(about)
 		if _, err := nc.RequestMsg(&nats.Msg{Subject: key.EventSubject(), Header: header, Data: body}, watchLimit); err != nil {
 			a.Fatal(err)
 		}
@@ -168,6 +168,50 @@ func TestEventsAsATable(t *testing.T) {
 	}
 	if out, _ := a.events("-n", "shop", "--since", "1h"); !strings.Contains(out, "checkout") {
 		t.Errorf("since an hour ago there is only: %q", out)
+	}
+}
+
+func TestEventsOfAFleetAsATable(t *testing.T) {
+	t.Parallel()
+	a := newArchive(t)
+	a.tell("shop", "checkout", paused(1))
+	r := &api.FleetRollout{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "checkout", UID: "f"}, Status: api.FleetRolloutStatus{
+		Began: 7, Release: &api.FleetRelease{Version: "v2"}, Plan: &api.FleetStrategy{Waves: make([]api.FleetWave, 2)}}}
+	at := metav1.NewMicroTime(time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC))
+	transition, err := event.NewFleetTransition("hub", r, api.FleetTransition{Seq: 1, Time: at, To: "Waiting", Reason: "Approval", Wave: 1, Epoch: 7, Began: 7, Message: "wave canary waits"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.publish(transition)
+	cluster, err := event.NewFleetTargetState("hub", r, &api.FleetTarget{
+		Spec: api.FleetTargetSpec{Cluster: "eu1"}, Status: api.FleetTargetStatus{Phase: api.FleetTargetFailed, Reason: "AnalysisFailed", Since: &at, Began: 7, Wave: 1},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.publish(cluster)
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"of a namespace": {[]string{"--fleet", "-n", "shop"}, "TIME                   FLEETROLLOUT   TYPE                   WAVE   ACTOR        MESSAGE\n" +
+			"2026-11-20T10:00:00Z   checkout       fleet.wave.paused      1/2    (progress)   wave canary waits\n" +
+			"2026-11-20T10:00:00Z   checkout       fleet.cluster.failed   1/2    (fleet)      cluster eu1 is Failed (AnalysisFailed)\n"},
+		"of waves": {[]string{"--fleet", "checkout", "-n", "shop", "--type", "fleet.wave"}, "TIME                   FLEETROLLOUT   TYPE                WAVE   ACTOR        MESSAGE\n" +
+			"2026-11-20T10:00:00Z   checkout       fleet.wave.paused   1/2    (progress)   wave canary waits\n"},
+	} {
+		out, _ := a.events(c.args...)
+		if diff := cmp.Diff(c.want, out); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	if out, _ := a.events("-n", "shop"); strings.Contains(out, "fleet") {
+		t.Errorf("without --fleet it shows:\n%s", out)
+	}
+	for kind, want := range map[string]string{"fleet.wave": "about FleetRollouts; add --fleet", "nonsense": "there are no such events"} {
+		if code, _, errors := sluice(t.Context(), append([]string{"events", "--type", kind, "-n", "shop"}, a.args...)...); code == 0 || !strings.Contains(errors, want) {
+			t.Errorf("--type %s: %d, %s", kind, code, errors)
+		}
 	}
 }
 

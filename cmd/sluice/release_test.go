@@ -108,7 +108,7 @@ func TestRunCarriesOutAReleaseUnderTheShippedRoles(t *testing.T) {
 // watching is the output of a command in this process that runs until it is interrupted.
 type watching struct{ lines chan string }
 
-const watchLimit = time.Minute
+const watchLimit = 10 * time.Minute
 
 func startWatch(t *testing.T, cluster *controlplane.Cluster, name string) *watching {
 	t.Helper()

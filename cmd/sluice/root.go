@@ -60,6 +60,7 @@ func newRoot(program string, out, errors io.Writer) *cobra.Command {
 	}
 	addGroup(root, "Look:", c.listCommand(), c.getCommand(), c.statusCommand(), c.historyCommand(), c.analysisCommand(), c.eventsCommand())
 	addGroup(root, "Turn a release:", c.approveCommand(), c.promoteCommand(), c.pauseCommand(), c.resumeCommand(), c.jumpCommand(), c.abortCommand(), c.retryCommand(), c.undoCommand())
+	addGroup(root, "Many clusters:", c.fleetCommand())
 	addGroup(root, "Try out:", c.planCommand(), c.luaCommand())
 	addGroup(root, "Run and install:", c.checkCommand(), c.installCommand(), c.runCommand(), c.eventCommand(), c.dlqCommand(), c.versionCommand())
 	return root

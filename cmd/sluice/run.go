@@ -24,6 +24,7 @@ type runOptions struct {
 	work        component.Work
 	receiver    component.ReceiverFlags
 	hook        component.WebhookFlags
+	fleet       component.FleetFlags
 	traces      component.TracingFlags
 	natsDir     string
 	external    bool
@@ -51,6 +52,7 @@ func (c *cli) runCommand() *cobra.Command {
 	o.work.AddFlags(flags)
 	o.receiver.AddFlags(flags)
 	o.hook.AddFlags(flags)
+	o.fleet.AddFlags(flags)
 	o.traces.AddFlags(flags)
 	flags.Lookup("nats-url").Usage = "use these NATS servers, separated by commas, instead of one in this process"
 	flags.Lookup("nats-url").DefValue = ""
@@ -100,7 +102,7 @@ func (c *cli) runAll(ctx context.Context, o runOptions) error {
 		}
 	}
 	err = component.Run(ctx, env,
-		as("executor", api.ServiceAccountExecutor, component.NewExecutor),
+		as("executor", api.ServiceAccountExecutor, o.fleet.NewExecutor),
 		as("watcher", api.ServiceAccountWatcher, o.hook.WrapWatcher(o.receiver.NewWatcher)),
 		as("analyzer", api.ServiceAccountAnalyzer, component.NewAnalyzer),
 	)

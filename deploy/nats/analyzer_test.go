@@ -22,11 +22,17 @@ var measured = queue.Key{Cluster: "default", Namespace: "shop", Name: "checkout"
 // undisturbed connects as one of the parts, and fails the test on any permission error of the server.
 func undisturbed(t *testing.T, s *server.Server, user string) *queue.Queue {
 	t.Helper()
+	return undisturbedQueue(t, queue.Options{URL: s.ClientURL(), User: user, Password: trial.Password(user)})
+}
+
+func undisturbedQueue(t *testing.T, o queue.Options) *queue.Queue {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	q, err := queue.Connect(ctx, queue.Options{URL: s.ClientURL(), User: user, Password: trial.Password(user), Logger: slog.New(denials{slog.DiscardHandler, t})})
+	o.Logger = slog.New(denials{slog.DiscardHandler, t})
+	q, err := queue.Connect(ctx, o)
 	if err != nil {
-		t.Fatalf("connect as %s: %v", user, err)
+		t.Fatalf("connect as %s: %v", o.User, err)
 	}
 	t.Cleanup(q.Close)
 	return q

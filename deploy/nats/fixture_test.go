@@ -16,7 +16,7 @@ import (
 )
 
 // patience bounds every wait; none should need it.
-const patience = time.Minute
+const patience = 10 * time.Minute
 
 // part connects as one of the parts does.
 func part(t *testing.T, s *server.Server, user string) *queue.Queue {
@@ -58,9 +58,17 @@ type client struct {
 
 func connect(t *testing.T, s *server.Server, user string) *client {
 	t.Helper()
+	return connectAs(t, s.ClientURL(), login{user, trial.Password(user)}, "_INBOX_"+user)
+}
+
+// login is a user with its password.
+type login struct{ user, password string }
+
+func connectAs(t *testing.T, url string, as login, inbox string) *client {
+	t.Helper()
 	c := &client{t: t, denied: make(chan error, 100)}
 	var err error
-	c.Conn, err = nats.Connect(s.ClientURL(), nats.UserInfo(user, trial.Password(user)), nats.CustomInboxPrefix("_INBOX_"+user),
+	c.Conn, err = nats.Connect(url, nats.UserInfo(as.user, as.password), nats.CustomInboxPrefix(inbox),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { c.denied <- err }))
 	if err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@
 package nats_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -90,9 +91,14 @@ func TestThreeServersDecideWithTwoLeft(t *testing.T) {
 // decide answers approvals instead of an executor, with an executor's permissions.
 func decide(t *testing.T, q *queue.Queue) {
 	t.Helper()
+	decideAbout(t, q, queue.TaskRelease, accept(q))
+}
+
+func decideAbout(t *testing.T, q *queue.Queue, task string, handler queue.ApprovalHandler) {
+	t.Helper()
 	done := make(chan error, 1)
 	go func() {
-		done <- q.ConsumeApprovals(t.Context(), queue.ApprovalOptions{Cluster: "default", Workers: 1, Handler: accept(q)})
+		done <- q.ConsumeApprovals(t.Context(), queue.ApprovalOptions{Cluster: "default", Task: task, Workers: 1, Handler: handler})
 	}()
 	t.Cleanup(func() {
 		if err := <-done; err != nil {
@@ -122,11 +128,92 @@ func TestWhatAPipelineMayNotDoIsForbiddenAndSaidClearly(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := ci.SendApproval(t.Context(), c.key, c.principal, approval(t, c.key, name))
-			if !errors.Is(err, queue.ErrDenied) || !strings.Contains(err.Error(), c.key.ApprovalSubject(c.principal)) {
+			if !errors.Is(err, queue.ErrDenied) || !strings.Contains(err.Error(), c.key.RequestSubject(event.VerbApprove, c.principal)) {
 				t.Errorf("the error is: %v", err)
 			}
 		})
 	}
+}
+
+// fleet is the FleetRollout of the same name as the Rollout. A pipeline needs permissions of its own for it.
+var fleet = queue.Key{Cluster: "default", Namespace: "shop", Name: "checkout", Task: queue.TaskFleet}
+
+// fleetEvent returns an event about a FleetRollout, with this type and data.
+func fleetEvent(t *testing.T, key queue.Key, id, kind string, data map[string]any) event.Event {
+	t.Helper()
+	e := approval(t, key, id)
+	e.SetType(kind)
+	e.SetSubject("namespaces/" + key.Namespace + "/fleetrollouts/" + key.Name)
+	if err := e.SetData("application/json", data); err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func TestAPipelineOfAFleetReleasesAndApproves(t *testing.T) {
+	t.Parallel()
+	s := trial.Start(t)
+	executor := part(t, s, "executor")
+	verbs := make(chan string, 2)
+	decideAbout(t, executor, queue.TaskFleet, func(ctx context.Context, a queue.Approval) error {
+		verbs <- a.Verb
+		return accept(executor)(ctx, a)
+	})
+	ci := pipeline(t, s, "ci-shop-fleet")
+	for id, e := range map[string]event.Event{
+		event.VerbRelease: fleetEvent(t, fleet, "1", event.TypeFleetRelease, map[string]any{"version": "v2"}),
+		event.VerbApprove: fleetEvent(t, fleet, "2", event.TypeApproval, map[string]any{"decision": "approve", "uid": "u", "epoch": 7, "wave": "canary"}),
+	} {
+		question, err := ci.RequestApproval(t.Context(), fleet, "ci-shop-fleet", e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer question.Close()
+		answer, err := question.WaitForDecision(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d, err := event.ParseDecided(answer); err != nil || !d.Accepted || d.Principal != "ci-shop-fleet" {
+			t.Errorf("%s: %v: %+v", id, err, d)
+		}
+		if verb := <-verbs; verb != id {
+			t.Errorf("NATS has allowed %q, want %q", verb, id)
+		}
+	}
+}
+
+// A user who may approve Rollouts can send nothing about FleetRollouts. A user for FleetRollouts can send nothing about Rollouts. A user who may release cannot name
+// another FleetPlan.
+func TestWhatAPipelineOfAFleetMayNotDo(t *testing.T) {
+	t.Parallel()
+	s := trial.Start(t)
+	part(t, s, "watcher")
+	release := func(key queue.Key) event.Event {
+		return fleetEvent(t, key, "1", event.TypeFleetRelease, map[string]any{"version": "v2"})
+	}
+	elsewhere := fleet
+	elsewhere.Namespace = "bank"
+	for name, c := range map[string]struct {
+		user, principal string
+		key             queue.Key
+		e               event.Event
+	}{
+		"a pipeline of Rollouts":       {"ci-shop", "ci-shop", fleet, release(fleet)},
+		"a pipeline of fleets":         {"ci-shop-fleet", "ci-shop-fleet", checkout, approval(t, checkout, "1")},
+		"under the name of another":    {"ci-shop-fleet", "alice", fleet, release(fleet)},
+		"about another namespace":      {"ci-shop-fleet", "ci-shop-fleet", elsewhere, release(elsewhere)},
+		"with a plan that it may pick": {"ci-shop-fleet", "ci-shop-fleet", fleet, fleetEvent(t, fleet, "1", event.TypeFleetRelease, map[string]any{"version": "v2", "plan": "hotfix"})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := pipeline(t, s, c.user).SendApproval(t.Context(), c.key, c.principal, c.e); !errors.Is(err, queue.ErrDenied) {
+				t.Errorf("the error is: %v", err)
+			}
+		})
+	}
+	ci := connect(t, s, "ci-shop-fleet")
+	ci.mayNotPublish("sluice.fleet.event.default.shop.checkout", "sluice.fleet.request.default.shop.checkout.use.ci-shop-fleet", "sluice.fleet.request.default.shop.checkout.release.ci-shop",
+		"sluice.approval.default.shop.checkout.memory.x", "sluice.fleet.down.eu1.shop.checkout", "sluice.fleet.up.eu1.shop.checkout", "sluice.fleet.work.default.shop.checkout")
+	ci.mayNotSubscribe("sluice.fleet.>", "sluice.fleet.request.>", "sluice.fleet.event.default.bank.*", "sluice.event.default.shop.*", "_INBOX_ci-shop.>", "sluice.fleet.down.>")
 }
 
 func TestAPipelineCanTouchNothingElse(t *testing.T) {

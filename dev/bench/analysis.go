@@ -108,9 +108,9 @@ func (b *bench) watchAnalyses(ctx context.Context, result *Analyses, p *provider
 }
 
 // createAnalyses creates Rollouts in the state in which their first step is analysed.
-func (b *bench) createAnalyses(ctx context.Context, f *fleet, address string) error {
-	b.fleets = append(b.fleets, f)
-	say("creating %d Rollouts whose first step is analysed, in %d namespaces", len(f.members), len(f.namespaces))
+func (b *bench) createAnalyses(ctx context.Context, f *rolloutSet, address string) error {
+	b.sets = append(b.sets, f)
+	say("creating %d Rollouts whose first step is analysed, in %d namespaces", len(f.rollouts), len(f.namespaces))
 	config, err := clientcmd.BuildConfigFromFlags("", b.kubeconfigs["executor"])
 	if err != nil {
 		return err
@@ -129,7 +129,7 @@ func (b *bench) createAnalyses(ctx context.Context, f *fleet, address string) er
 	}
 	group, creating := errgroup.WithContext(ctx)
 	group.SetLimit(parallel)
-	for _, m := range f.members {
+	for _, m := range f.rollouts {
 		group.Go(func() error {
 			path := collection(rolloutsPath, m.namespace, "rollouts")
 			if err := b.client.create(creating, path, analysedRollout(f.name, m.name)); err != nil {
@@ -155,7 +155,7 @@ func (b *bench) runAnalyzer(ctx context.Context) error {
 }
 
 // hintAnalyses publishes a hint to the analyzer for each Rollout, as executors and watchers do.
-func (b *bench) hintAnalyses(ctx context.Context, f *fleet) error {
+func (b *bench) hintAnalyses(ctx context.Context, f *rolloutSet) error {
 	q, err := queue.Connect(ctx, queue.Options{URL: b.natsAt.URL, User: b.natsAt.User, Password: b.natsAt.Password, Replicas: 1,
 		Name: userAgent, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -164,7 +164,7 @@ func (b *bench) hintAnalyses(ctx context.Context, f *fleet) error {
 	defer q.Close()
 	group, hinting := errgroup.WithContext(ctx)
 	group.SetLimit(parallel)
-	for _, m := range f.members {
+	for _, m := range f.rollouts {
 		group.Go(func() error {
 			return q.PublishHint(hinting, queue.Key{Cluster: "default", Namespace: m.namespace, Name: m.name, Task: queue.TaskAnalysis})
 		})
@@ -182,8 +182,8 @@ func analysisTemplate(address string, interval time.Duration) object {
 	}}
 }
 
-func analysedRollout(fleet, name string) object {
-	return object{"apiVersion": "rollouts.kruise.io/v1beta1", "kind": "Rollout", "metadata": object{"name": name, "labels": labelsOf(fleet)}, "spec": object{
+func analysedRollout(set, name string) object {
+	return object{"apiVersion": "rollouts.kruise.io/v1beta1", "kind": "Rollout", "metadata": object{"name": name, "labels": labelsOf(set)}, "spec": object{
 		"workloadRef": object{"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
 		"strategy": object{"canary": object{
 			"enableExtraWorkloadForCanary": true,

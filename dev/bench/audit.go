@@ -158,6 +158,16 @@ func (t *Traffic) add(r request, users []string, counted map[Requests]int) {
 	counted[Requests{Verb: r.Verb, Resource: resource, By: user[strings.LastIndex(user, ":")+1:]}]++
 }
 
+// requests counts all requests of the controller but those that look for the admission policies, which come at an interval.
+func (t *Traffic) requests() (n int) {
+	for _, r := range t.Requests {
+		if !strings.HasPrefix(r.Resource, "mutatingadmissionpolic") {
+			n += r.Count
+		}
+	}
+	return n
+}
+
 // perRelease computes the counts for each release.
 func (t *Traffic) perRelease(releases int) {
 	for i := range t.Requests {

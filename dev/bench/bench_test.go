@@ -81,7 +81,7 @@ func wantFloors(t *testing.T, floors []FloorRun) {
 
 func TestABenchMeasuresEverythingAndLeavesNothingBehind(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
-	o := small(t, "--measure", "floor,alone,many,noisy,idle,analysis", "--style", "canary,partition,blue-green")
+	o := small(t, "--measure", "floor,alone,many,noisy,idle,fleet,analysis", "--style", "canary,partition,blue-green")
 	report, err := measure(bounded(t), o)
 	if err != nil {
 		t.Fatal(err)
@@ -96,6 +96,9 @@ func TestABenchMeasuresEverythingAndLeavesNothingBehind(t *testing.T) {
 	}
 	if report.Noisy == nil || report.Noisy.Beside.N == 0 {
 		t.Errorf("two tenants were not measured: %+v", report.Noisy)
+	}
+	if f := report.Fleet; f == nil || f.FirstAction.N != approvalsAtOnce || f.Ungoverned.Writes == 0 || f.Governed.Writes <= f.Ungoverned.Writes {
+		t.Errorf("the fleet was not measured: %+v", f)
 	}
 	if a := report.Analyses; a == nil || a.Late.N < 3 || a.Odd > 0 || a.PerSecond <= 0 || a.Traffic == nil {
 		t.Errorf("analyses were not measured: %+v", report.Analyses)

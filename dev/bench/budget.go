@@ -24,6 +24,7 @@ func (r *Report) judge() {
 		r.budget("quiet tenant with a noisy one: p99 of a step, times its own", n.Beside.P99/n.Alone.P99, 3, "times")
 	}
 	r.judgeIdle()
+	r.judgeFleet()
 	r.judgeAnalyses()
 	for _, s := range r.Scripts {
 		r.budget("script "+s.Name+": time", s.Sluice.Microseconds, 100, "µs")
@@ -106,6 +107,19 @@ func (r *Report) judgeAnalyses() {
 		if p.Ours {
 			r.budget(name+": CPU of the analyzer", 100*p.CPUSeconds/a.Seconds, 100, "% of a core")
 		}
+	}
+}
+
+func (r *Report) judgeFleet() {
+	f := r.Fleet
+	if f == nil {
+		return
+	}
+	if f.FirstAction.N > 0 {
+		r.budget("fleet: approval to first action in the next cluster, p99", f.FirstAction.P99, 2000, "ms")
+	}
+	if f.Governed != nil && f.Ungoverned != nil {
+		r.budget("fleet: more requests per governed release", float64(f.Governed.requests()-f.Ungoverned.requests())/float64(f.Repeat), 3, "")
 	}
 }
 

@@ -4,156 +4,102 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
-	"time"
+	"path/filepath"
 
-	"golang.org/x/sync/errgroup"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"sluice.dev/sluice/pkg/api"
 )
 
-// fleet is a number of idle Rollouts with all their objects.
-type fleet struct {
-	name       string
-	shape      shape
-	namespaces []string
-	members    []member
-	versions   int
+// fleet measures a hub with two clusters: its own, and the cluster of the bench.
+func (b *bench) fleet(ctx context.Context, shape shape) error {
+	result := &Fleet{AtOnce: approvalsAtOnce, Repeat: b.opts.repeat, Load: loadAverage()}
+	hub, err := b.openHub(ctx)
+	if err == nil {
+		err = b.withParts(ctx, 1, func() error { return b.measureFleet(ctx, hub, shape, result) })
+	}
+	b.executorFlags = nil
+	if result.Ungoverned != nil {
+		b.report.Fleet = result
+	}
+	return errors.Join(err, hub.close())
 }
 
-type member struct{ namespace, name string }
-
-func (m member) key() string { return m.namespace + "/" + m.name }
-
-// parallel is the number of parallel requests of the bench while it creates objects.
-const parallel = 32
-
-// newFleet creates the objects and returns when every Rollout is healthy and every Deployment available.
-func newFleet(ctx context.Context, c *client, name string, size, namespaces int, shape shape) (*fleet, error) {
-	f := layOut(name, size, namespaces, shape)
-	if err := f.create(ctx, c); err != nil {
-		return f, err
+func (b *bench) measureFleet(ctx context.Context, hub *hubSite, shape shape, result *Fleet) error {
+	if err := hub.awaitMembers(ctx); err != nil {
+		return err
 	}
-	return f, errors.Join(f.await(ctx, c, rolloutsPath, "rollouts", "healthy", func(v view) bool { return v.Status.Phase == api.PhaseHealthy }), f.awaitPods(ctx, c))
-}
-
-// layOut names the objects without creating them.
-func layOut(name string, size, namespaces int, shape shape) *fleet {
-	f := &fleet{name: name, shape: shape}
-	for i := range min(size, namespaces) {
-		f.namespaces = append(f.namespaces, fmt.Sprintf("bench-%s-%d", name, i))
+	var err error
+	if result.Ungoverned, err = b.fleetTraffic(ctx, nil, "without-fleet", shape); err != nil {
+		return err
 	}
-	for i := range size {
-		f.members = append(f.members, member{f.namespaces[i%len(f.namespaces)], fmt.Sprintf("app-%d", i)})
+	shape.governed = true
+	if result.Governed, err = b.fleetTraffic(ctx, hub, "governed", shape); err != nil {
+		return err
 	}
-	return f
-}
-
-func (f *fleet) create(ctx context.Context, c *client) error {
-	size := len(f.members)
-	say("creating %d Rollouts in %d namespaces, each with Deployment, Service and VirtualService", size, len(f.namespaces))
-	for _, namespace := range f.namespaces {
-		if err := createNamespace(ctx, c, namespace); err != nil {
-			return err
-		}
-	}
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	var made atomic.Int64
-	go every(ctx, sayEvery, func() { say("created %d of %d", made.Load(), size) })
-	group, creating := errgroup.WithContext(ctx)
-	group.SetLimit(parallel)
-	for _, m := range f.members {
-		group.Go(func() error {
-			for _, o := range f.shape.manifests(f.name, m.namespace, m.name) {
-				if err := c.create(creating, o.path, o.body); err != nil {
-					return err
-				}
-			}
-			made.Add(1)
-			return nil
-		})
-	}
-	return group.Wait()
-}
-
-// sayEvery is the interval of progress messages.
-const sayEvery = 10 * time.Second
-
-// every calls do at each interval until ctx ends.
-func every(ctx context.Context, interval time.Duration, do func()) {
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-			do()
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// awaitPods returns when every Deployment is available.
-func (f *fleet) awaitPods(ctx context.Context, c *client) error {
-	return f.await(ctx, c, deploymentsPath, "deployments", "available", func(v view) bool { return int(v.Status.AvailableReplicas) >= f.shape.replicas })
-}
-
-func createNamespace(ctx context.Context, c *client, name string) error {
-	return c.create(ctx, "/api/v1/namespaces", object{"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": name}})
-}
-
-// await returns when every object of a kind has the wanted state.
-func (f *fleet) await(ctx context.Context, c *client, group, resource, wanted string, there func(view) bool) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	left := map[string]string{}
-	for _, m := range f.members {
-		left[m.key()] = "it was not seen"
-	}
-	next := time.Now().Add(sayEvery)
-	err := c.watch(ctx, collection(group, "", resource), label+"="+f.name, func(e change) {
-		if _, waited := left[e.Object.key()]; !waited {
-			return
-		}
-		left[e.Object.key()] = fmt.Sprintf("it is %s: %s", e.Object.Status.Phase, e.Object.Status.Message)
-		if there(e.Object) {
-			delete(left, e.Object.key())
-		}
-		if len(left) == 0 {
-			cancel()
-		} else if now := time.Now(); now.After(next) {
-			next = now.Add(sayEvery)
-			say("%d of %d %s are %s", len(f.members)-len(left), len(f.members), resource, wanted)
-		}
-	})
-	for key, why := range left {
-		return errors.Join(err, fmt.Errorf("wait until %s %s is %s: %w; %s", resource, key, wanted, context.Cause(ctx), why))
-	}
+	shape.grace = 0 // it is no part of what is measured
+	result.FirstAction, err = b.approvals(ctx, hub, shape)
 	return err
 }
 
-// remove deletes the fleet and returns when its namespaces are gone.
-func (f *fleet) remove(ctx context.Context, c *client) error {
-	var errs []error
-	for _, m := range f.members {
-		path := collection(rolloutsPath, m.namespace, "rollouts") + "/" + m.name
-		if _, err := c.raw.Delete().AbsPath(path).DoRaw(ctx); err != nil && !apierrors.IsNotFound(err) {
-			errs = append(errs, fmt.Errorf("delete %s: %w", path, err))
+// fleetTraffic counts the requests of the same releases, with a hub or without. Users of the cluster approve each step.
+func (b *bench) fleetTraffic(ctx context.Context, hub *hubSite, name string, shape shape) (*Traffic, error) {
+	set, err := b.newSet(ctx, name, 1, 1, shape)
+	if err != nil {
+		return nil, err
+	}
+	if hub != nil {
+		const plan = `{"waves":[{"name":"all","clusters":{"matchLabels":{"wave":"second"}}}],"localPauses":"Keep"}`
+		if err := hub.govern(ctx, set, plan); err != nil {
+			return nil, err
 		}
 	}
-	for _, namespace := range f.namespaces {
-		if err := c.typed.CoreV1().Namespaces().Delete(ctx, namespace, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-			errs = append(errs, fmt.Errorf("delete a namespace: %w", err))
+	if _, err := set.fly(ctx, b.client, set.rollouts); err != nil { // it finds cold caches
+		return nil, err
+	}
+	if err := b.log.awaitQuiet(ctx, quietFor); err != nil {
+		return nil, err
+	}
+	say("one release alone, %d times, %s", b.opts.repeat, name)
+	r, err := b.flights(ctx, set, b.opts.repeat)
+	return r.Traffic, err
+}
+
+// govern creates the FleetRollouts of a set with their namespaces, and lets the set announce its versions to them.
+func (h *hubSite) govern(ctx context.Context, set *rolloutSet, plan string) error {
+	for _, namespace := range set.namespaces {
+		if err := createNamespace(ctx, h.client, namespace); err != nil {
+			return err
 		}
 	}
-	for _, namespace := range f.namespaces {
-		errs = append(errs, until(ctx, "namespace "+namespace+" is gone", func(ctx context.Context) (bool, error) {
-			_, err := c.typed.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
-			return apierrors.IsNotFound(err), nil
-		}))
+	return h.governExisting(ctx, set, plan)
+}
+
+// governExisting is govern for a hub that has the namespaces already.
+func (h *hubSite) governExisting(ctx context.Context, set *rolloutSet, plan string) error {
+	for _, name := range set.rollouts {
+		body := object{"apiVersion": api.FleetGroupVersion().String(), "kind": api.KindFleetRollout,
+			"metadata": object{"name": name.name, "labels": labelsOf(set.name)}, "spec": rawJSON(plan)}
+		if err := h.client.create(ctx, collection(templatesPath, name.namespace, "fleetrollouts"), body); err != nil {
+			return err
+		}
 	}
-	return errors.Join(errs...)
+	h.releases.follow(ctx, h.client, collection(templatesPath, "", "fleetrollouts"), set.name)
+	set.announce = h.announce
+	return nil
+}
+
+// announce names the next version at the hub, once the release before has ended.
+func (h *hubSite) announce(ctx context.Context, name rolloutName, version string) error {
+	if _, err := h.releases.await(ctx, name, "the release before has ended", func(v view) bool {
+		return v.Status.Phase == api.Phase(api.FleetPhaseSucceeded) || v.Status.Release == nil
+	}); err != nil {
+		return err
+	}
+	_, err := h.client.patch(ctx, types.MergePatchType, fleetRolloutPath(name), fmt.Sprintf(`{"spec":{"release":{"version":%q}}}`, version))
+	return err
+}
+
+func fleetRolloutPath(name rolloutName) string {
+	return filepath.Join(collection(templatesPath, name.namespace, "fleetrollouts"), name.name)
 }

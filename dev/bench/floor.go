@@ -12,8 +12,8 @@ import (
 func (b *bench) floor(ctx context.Context) error {
 	const namespace, name = "bench-floor", "floor"
 	say("the native floor, %d times", b.opts.repeat)
-	f := &fleet{name: name, namespaces: []string{namespace}}
-	b.fleets = append(b.fleets, f)
+	f := &rolloutSet{name: name, namespaces: []string{namespace}}
+	b.sets = append(b.sets, f)
 	if err := createNamespace(ctx, b.client, namespace); err != nil {
 		return err
 	}

@@ -39,8 +39,8 @@ func (b *bench) floorAtOnce(ctx context.Context, shape shape) error {
 	return nil
 }
 
-// leastFlights creates a fleet, and measures the minimal releases of all its members in parallel.
-func (b *bench) leastFlights(ctx context.Context, f *fleet, writer *client) error {
+// leastFlights creates a set, and measures the minimal releases of all its Rollouts in parallel.
+func (b *bench) leastFlights(ctx context.Context, f *rolloutSet, writer *client) error {
 	if err := f.create(ctx, b.client); err != nil {
 		return err
 	}
@@ -85,8 +85,8 @@ func (b *bench) leastFlights(ctx context.Context, f *fleet, writer *client) erro
 	return err
 }
 
-// leasts returns the releases of all members, ready to start.
-func (f *fleet) leasts(ctx context.Context, owner, writer *client, seen *natives) ([]*least, error) {
+// leasts returns the releases of all Rollouts, ready to start.
+func (f *rolloutSet) leasts(ctx context.Context, owner, writer *client, seen *natives) ([]*least, error) {
 	rollouts, err := owner.list(ctx, collection(rolloutsPath, "", "rollouts"), label+"="+f.name)
 	if err != nil {
 		return nil, err
@@ -95,9 +95,9 @@ func (f *fleet) leasts(ctx context.Context, owner, writer *client, seen *natives
 	if err != nil {
 		return nil, err
 	}
-	all := make([]*least, 0, len(f.members))
-	for _, m := range f.members {
-		l := &least{member: m, fleet: f.name, shape: f.shape, owner: owner, writer: writer, seen: seen, rollout: rollouts[m.key()], route: routes[m.key()].Metadata.ResourceVersion}
+	all := make([]*least, 0, len(f.rollouts))
+	for _, m := range f.rollouts {
+		l := &least{rolloutName: m, set: f.name, shape: f.shape, owner: owner, writer: writer, seen: seen, rollout: rollouts[m.key()], route: routes[m.key()].Metadata.ResourceVersion}
 		if l.stable, err = owner.typed.AppsV1().Deployments(m.namespace).Get(ctx, m.name, metav1.GetOptions{}); err != nil {
 			return nil, fmt.Errorf("read a Deployment: %w", err)
 		}
@@ -109,7 +109,7 @@ func (f *fleet) leasts(ctx context.Context, owner, writer *client, seen *natives
 	return all, nil
 }
 
-// flyLeast releases a version of all members in parallel, and returns the duration of each release.
+// flyLeast releases a version of all Rollouts in parallel, and returns the duration of each release.
 func flyLeast(ctx context.Context, all []*least, version string) ([]time.Duration, error) {
 	took := make([]time.Duration, len(all))
 	group, flying := errgroup.WithContext(ctx)

@@ -13,7 +13,7 @@ func (b *bench) idle(ctx context.Context, shape shape) error {
 	result := &Idle{Rollouts: b.opts.idle, Load: loadAverage()}
 	err := b.withParts(ctx, 1, func() error {
 		began := time.Now()
-		_, err := b.newFleet(ctx, measureIdle, b.opts.idle, max(b.opts.namespaces, b.opts.idle/100), shape)
+		_, err := b.newSet(ctx, measureIdle, b.opts.idle, max(b.opts.namespaces, b.opts.idle/100), shape)
 		result.Created = time.Since(began).Seconds()
 		return err
 	})

@@ -29,7 +29,7 @@ func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 
 // times holds the phases of many releases.
 type times struct{ toPause, toNext, toHealthy []time.Duration }
 
-func (t *times) add(w *wave) {
+func (t *times) add(w *burst) {
 	for _, f := range w.flights {
 		if len(f.paused) == 0 {
 			continue

@@ -26,8 +26,8 @@ var pausedStatus []byte
 // least is one release with minimal writes for its style, in the order of an executor. Each write waits only for the required work of the cluster. No process
 // reads, decides, or waits for a grace period.
 type least struct {
-	member
-	fleet string
+	rolloutName
+	set   string
 	shape shape
 	// owner changes the Deployment; writer has the identity of an executor.
 	owner, writer *client
@@ -113,7 +113,7 @@ func shareOf(percent string, replicas int) int32 {
 func (l *least) change(ctx context.Context) (err error) {
 	deployments := l.owner.typed.AppsV1().Deployments(l.namespace)
 	l.stableHash = l.seen.hash(l.stable)
-	l.stable, err = deployments.Patch(ctx, l.name, types.StrategicMergePatchType, []byte(newVersion(l.version)), metav1.PatchOptions{})
+	l.stable, err = deployments.Patch(ctx, l.name, types.StrategicMergePatchType, []byte(l.shape.newVersion(l.version)), metav1.PatchOptions{})
 	if err == nil && !l.stable.Spec.Paused {
 		return fmt.Errorf("the change was not held")
 	}
@@ -156,7 +156,7 @@ func (l *least) scale(ctx context.Context, pods int32) error {
 	if err != nil {
 		return err
 	}
-	return l.seen.await(ctx, l.member, func() bool {
+	return l.seen.await(ctx, l.rolloutName, func() bool {
 		l.canaryHash = l.seen.hash(l.canary)
 		return l.seen.available(l.canary, pods) && l.canaryHash != ""
 	})
@@ -188,12 +188,12 @@ func (l *least) serve(ctx context.Context, pods int32) error {
 			return err
 		}
 	}
-	return l.seen.await(ctx, l.member, func() bool { return l.seen.ready(l.canaryService) >= pods })
+	return l.seen.await(ctx, l.rolloutName, func() bool { return l.seen.ready(l.canaryService) >= pods })
 }
 
 // steer writes the routing of a step into the VirtualService; step 0 restores the original routing.
 func (l *least) steer(ctx context.Context, step int32) error {
-	body := virtualService(object{"name": l.name, "labels": labelsOf(l.fleet), "resourceVersion": l.route}, l.name)
+	body := virtualService(object{"name": l.name, "labels": labelsOf(l.set), "resourceVersion": l.route}, l.name)
 	if step > 0 {
 		routed(body, l.name, l.rollout.Metadata.UID, l.shape.share(int(step)))
 	}
@@ -210,7 +210,7 @@ func (l *least) resume(ctx context.Context) (err error) {
 	if l.stable, err = l.patchDeployment(ctx, l.name, workload.ResumeDeployment(l.stable, rollout.StableIDPresent)); err != nil {
 		return err
 	}
-	return l.seen.await(ctx, l.member, func() bool { return l.seen.available(l.stable, int32(l.shape.replicas)) })
+	return l.seen.await(ctx, l.rolloutName, func() bool { return l.seen.available(l.stable, int32(l.shape.replicas)) })
 }
 
 func (l *least) deleteCanary(ctx context.Context) error {

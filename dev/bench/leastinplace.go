@@ -40,7 +40,7 @@ func (l *least) replace(gone, come int32) func(context.Context) error {
 		if l.stable, err = l.patchDeployment(ctx, l.name, workload.ResumeRollingUpdate(l.stable, l.name, l.room(gone, come))); err != nil {
 			return err
 		}
-		return l.seen.await(ctx, l.member, func() bool {
+		return l.seen.await(ctx, l.rolloutName, func() bool {
 			pods := l.seen.pods(l.stable)
 			old := pods[l.stableHash].Replicas
 			delete(pods, l.stableHash)

@@ -17,8 +17,8 @@ import (
 )
 
 func main() {
-	if len(os.Args) == 3 && os.Args[1] == natsCommand {
-		os.Exit(runNATS(os.Args[2]))
+	if len(os.Args) >= 3 && os.Args[1] == natsCommand {
+		os.Exit(runNATS(os.Args[2], os.Args[3:]))
 	}
 	opts, err := parse(os.Args[1:], os.Stderr)
 	if errors.Is(err, flag.ErrHelp) {

@@ -7,30 +7,32 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// label holds the name of the fleet of an object.
-const label = "bench.sluice.dev/fleet"
+// label holds the name of the set of an object.
+const label = "bench.sluice.dev/set"
 
 type object = map[string]any
 
-// shape describes the objects of a fleet.
+// shape describes the objects of a set.
 type shape struct {
 	replicas, steps, grace int
 	style                  string
 	// adopted: the Deployments have the marks of their Rollouts from the start.
 	adopted bool
+	// governed: a FleetRollout of the same namespace and name governs each Rollout.
+	governed bool
 }
 
-func labelsOf(fleet string) object { return object{label: fleet} }
+func labelsOf(set string) object { return object{label: set} }
 
 // manifests returns the objects of one release, in the order of their creation, with the path of their collection.
-func (s shape) manifests(fleet, namespace, name string) []struct {
+func (s shape) manifests(set, namespace, name string) []struct {
 	path string
 	body object
 } {
-	meta := object{"name": name, "labels": labelsOf(fleet)}
+	meta := object{"name": name, "labels": labelsOf(set)}
 	workload := meta
 	if s.adopted {
-		workload = object{"name": name, "labels": object{label: fleet, api.LabelWorkloadType: api.WorkloadTypeDeployment},
+		workload = object{"name": name, "labels": object{label: set, api.LabelWorkloadType: api.WorkloadTypeDeployment},
 			"annotations": object{api.AnnotationRollout: name}}
 	}
 	return []struct {
@@ -40,7 +42,7 @@ func (s shape) manifests(fleet, namespace, name string) []struct {
 		{collection("/api/v1", namespace, "services"), service(meta, name)},
 		{collection(virtualServicesPath, namespace, "virtualservices"), virtualService(meta, name)},
 		{collection(deploymentsPath, namespace, "deployments"), deployment(workload, name, s.replicas)},
-		{collection(rolloutsPath, namespace, "rollouts"), s.rollout(meta, name)},
+		{collection(rolloutsPath, namespace, "rollouts"), s.governedRollout(meta, namespace, name)},
 	}
 }
 
@@ -97,6 +99,15 @@ func (s shape) rollout(meta object, name string) object {
 	}}
 }
 
+// governedRollout returns a Rollout, with its fleet if the shape has one.
+func (s shape) governedRollout(meta object, namespace, name string) object {
+	r := s.rollout(meta, name)
+	if s.governed {
+		r["spec"].(object)["fleet"] = object{"namespace": namespace, "name": name}
+	}
+	return r
+}
+
 // strategy returns the strategy with the steps at the place for their style.
 func (s shape) strategy(of object) object {
 	if s.style == styleBlueGreen {
@@ -106,9 +117,13 @@ func (s shape) strategy(of object) object {
 	return object{"canary": of}
 }
 
-// newVersion returns the patch of a Deployment that begins a release.
-func newVersion(version string) string {
-	return fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":[{"name":"main","env":[{"name":"version","value":%q}]}]}}}}`, version)
+// newVersion returns the patch of a Deployment that begins a release. A fleet knows the version by its name.
+func (s shape) newVersion(version string) string {
+	metadata := ""
+	if s.governed {
+		metadata = fmt.Sprintf(`"metadata":{"annotations":{%q:%q}},`, api.AnnotationVersion, version)
+	}
+	return fmt.Sprintf(`{%s"spec":{"template":{"spec":{"containers":[{"name":"main","env":[{"name":"version","value":%q}]}]}}}}`, metadata, version)
 }
 
 // approval returns the patch of a Rollout's status with which clients approve.

@@ -13,7 +13,7 @@ type bench struct {
 	*site
 	report *Report
 	log    auditLog
-	fleets []*fleet
+	sets   []*rolloutSet
 }
 
 // cleanLimit bounds the cleanup after any end of the bench.
@@ -55,7 +55,7 @@ func (b *bench) clean(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), cleanLimit, fmt.Errorf("it took longer than %s", cleanLimit))
 	defer cancel()
 	var errs []error
-	for _, f := range b.fleets {
+	for _, f := range b.sets {
 		errs = append(errs, f.remove(ctx, b.client))
 	}
 	return errors.Join(errs...)
@@ -82,6 +82,11 @@ func (b *bench) all(ctx context.Context) error {
 	}
 	if b.opts.measures(measureIdle) {
 		if err := b.idle(ctx, shape); err != nil {
+			return err
+		}
+	}
+	if b.opts.measures(measureFleet) {
+		if err := b.fleet(ctx, shape); err != nil {
 			return err
 		}
 	}
@@ -117,10 +122,10 @@ func (b *bench) withParts(ctx context.Context, executors int, do func() error) e
 	return errors.Join(do(), b.halt())
 }
 
-// newFleet creates a fleet that clean removes.
-func (b *bench) newFleet(ctx context.Context, name string, size, namespaces int, shape shape) (*fleet, error) {
-	f, err := newFleet(ctx, b.client, name, size, namespaces, shape)
-	b.fleets = append(b.fleets, f)
+// newSet creates Rollouts that clean removes.
+func (b *bench) newSet(ctx context.Context, name string, size, namespaces int, shape shape) (*rolloutSet, error) {
+	f, err := newRolloutSet(ctx, b.client, name, size, namespaces, shape)
+	b.sets = append(b.sets, f)
 	if err != nil {
 		return nil, err
 	}
@@ -129,12 +134,12 @@ func (b *bench) newFleet(ctx context.Context, name string, size, namespaces int,
 
 // alone measures one release at a time, repeatedly.
 func (b *bench) alone(ctx context.Context, shape shape) error {
-	f, err := b.newFleet(ctx, "alone-"+shape.style, 1, 1, shape)
+	f, err := b.newSet(ctx, "alone-"+shape.style, 1, 1, shape)
 	if err != nil {
 		return err
 	}
 	// The first release finds cold caches in every process.
-	if _, err := f.fly(ctx, b.client, f.members); err != nil {
+	if _, err := f.fly(ctx, b.client, f.rollouts); err != nil {
 		return err
 	}
 	if err := b.log.awaitQuiet(ctx, quietFor); err != nil {
@@ -149,23 +154,23 @@ func (b *bench) alone(ctx context.Context, shape shape) error {
 
 // many measures each number of releases with each number of executors.
 func (b *bench) many(ctx context.Context, shape shape) error {
-	fleets := map[int]*fleet{}
+	sets := map[int]*rolloutSet{}
 	for _, executors := range b.opts.executors {
 		err := b.withParts(ctx, executors, func() error {
 			for _, releases := range b.opts.releases {
-				if fleets[releases] == nil {
-					f, err := b.newFleet(ctx, fmt.Sprintf("%s-%d", shape.style, releases), releases, b.opts.namespaces, shape)
+				if sets[releases] == nil {
+					f, err := b.newSet(ctx, fmt.Sprintf("%s-%d", shape.style, releases), releases, b.opts.namespaces, shape)
 					if err != nil {
 						return err
 					}
-					fleets[releases] = f
+					sets[releases] = f
 				}
 				if err := b.log.awaitQuiet(ctx, quietFor); err != nil {
 					return err
 				}
 				say("%d releases at once, %s style", releases, shape.style)
 				profiled := b.beginProfiles(ctx, releases, executors)
-				r, err := b.flights(ctx, fleets[releases], 1)
+				r, err := b.flights(ctx, sets[releases], 1)
 				r.Executors = executors
 				b.report.Runs = append(b.report.Runs, r)
 				if err := errors.Join(err, profiled()); err != nil {
@@ -181,13 +186,13 @@ func (b *bench) many(ctx context.Context, shape shape) error {
 	return nil
 }
 
-// flights measures parallel releases of the whole fleet, repeat times.
-func (b *bench) flights(ctx context.Context, f *fleet, repeat int) (Run, error) {
-	r := Run{Style: f.shape.style, Releases: len(f.members), Repeat: repeat, Namespaces: len(f.namespaces), Load: loadAverage()}
+// flights measures parallel releases of the whole set, repeat times.
+func (b *bench) flights(ctx context.Context, f *rolloutSet, repeat int) (Run, error) {
+	r := Run{Style: f.shape.style, Releases: len(f.rollouts), Repeat: repeat, Namespaces: len(f.namespaces), Load: loadAverage()}
 	var all times
 	offset, meter, began := b.log.end(), b.meter().forgetPeaks(), time.Now()
 	for range repeat {
-		w, err := f.fly(ctx, b.client, f.members)
+		w, err := f.fly(ctx, b.client, f.rollouts)
 		if err != nil {
 			return r, err
 		}
@@ -208,12 +213,12 @@ func (b *bench) flights(ctx context.Context, f *fleet, repeat int) (Run, error) 
 	r.Processes, _ = meter.read()
 	for _, p := range r.Processes {
 		if p.Ours {
-			r.CPUPerRelease += p.CPUSeconds / float64(len(f.members)*repeat)
+			r.CPUPerRelease += p.CPUSeconds / float64(len(f.rollouts)*repeat)
 		}
 	}
 	var err error
 	if r.Traffic, err = b.log.since(offset); r.Traffic != nil {
-		r.Traffic.perRelease(len(f.members) * repeat)
+		r.Traffic.perRelease(len(f.rollouts) * repeat)
 	}
 	return r, err
 }

@@ -18,10 +18,10 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// natives watches the objects that the cluster's own controllers create for a fleet.
+// natives watches the objects that the cluster's own controllers create for a set.
 type natives struct {
 	deployments, sets, slices cache.SharedIndexInformer
-	// told has a channel for each member, by its key. A receive means that an object of the member has changed.
+	// told has a channel for each Rollout, by its key. A receive means that an object of its application has changed.
 	told    map[string]chan struct{}
 	running sync.WaitGroup
 }
@@ -30,7 +30,7 @@ type natives struct {
 const byOwner = "owner"
 
 // watchNatives watches until ctx ends, and returns when the caches have all existing objects. wait, which is never nil, returns after all watches have ended.
-func watchNatives(ctx context.Context, c kubernetes.Interface, f *fleet) (n *natives, wait func(), err error) {
+func watchNatives(ctx context.Context, c kubernetes.Interface, f *rolloutSet) (n *natives, wait func(), err error) {
 	owners := cache.Indexers{byOwner: func(o any) ([]string, error) {
 		if object, ok := o.(metav1.Object); ok {
 			if owner := metav1.GetControllerOf(object); owner != nil {
@@ -48,7 +48,7 @@ func watchNatives(ctx context.Context, c kubernetes.Interface, f *fleet) (n *nat
 		slices:      discoveryinformers.NewFilteredEndpointSliceInformer(c, "", 0, owners, labelled(api.LabelRolloutUID)),
 		told:        map[string]chan struct{}{},
 	}
-	for _, m := range f.members {
+	for _, m := range f.rollouts {
 		n.told[m.key()] = make(chan struct{}, 1)
 	}
 	var synced []cache.InformerSynced
@@ -67,7 +67,7 @@ func watchNatives(ctx context.Context, c kubernetes.Interface, f *fleet) (n *nat
 	return n, n.running.Wait, nil
 }
 
-// tell wakes the release of an object's member.
+// tell wakes the release that an object belongs to.
 func (n *natives) tell(o any) {
 	name, namespace := "", ""
 	switch o := o.(type) {
@@ -88,8 +88,8 @@ func (n *natives) tell(o any) {
 	}
 }
 
-// await returns when the state that a release of a member waits for is there.
-func (n *natives) await(ctx context.Context, m member, there func() bool) error {
+// await returns when the state that a release waits for is there.
+func (n *natives) await(ctx context.Context, m rolloutName, there func() bool) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, stuckAfter, fmt.Errorf("it was not there after %s", stuckAfter))
 	defer cancel()
 	for !there() {

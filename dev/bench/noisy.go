@@ -14,11 +14,11 @@ const maxRounds = 4
 // noisy measures the steps of a tenant with few releases, first alone and then while another tenant has many under way.
 func (b *bench) noisy(ctx context.Context, shape shape) error {
 	loud := b.opts.releases[0]
-	quiet, err := b.newFleet(ctx, "quiet", quietReleases, 1, shape)
+	quiet, err := b.newSet(ctx, "quiet", quietReleases, 1, shape)
 	if err != nil {
 		return err
 	}
-	noise, err := b.newFleet(ctx, "noise", loud, b.opts.namespaces, shape)
+	noise, err := b.newSet(ctx, "noise", loud, b.opts.namespaces, shape)
 	if err != nil {
 		return err
 	}
@@ -27,7 +27,7 @@ func (b *bench) noisy(ctx context.Context, shape shape) error {
 	var alone, beside times
 	rounds := min(maxRounds, b.opts.repeat)
 	for range rounds {
-		w, err := quiet.fly(ctx, b.client, quiet.members)
+		w, err := quiet.fly(ctx, b.client, quiet.rollouts)
 		if err != nil {
 			return err
 		}
@@ -40,14 +40,14 @@ func (b *bench) noisy(ctx context.Context, shape shape) error {
 		}
 		done := make(chan error, 1)
 		go func() {
-			_, err := noise.fly(ctx, b.client, noise.members)
+			_, err := noise.fly(ctx, b.client, noise.rollouts)
 			done <- err
 		}()
 		select {
 		case <-time.After(noiseAhead):
 		case <-ctx.Done():
 		}
-		w, err := quiet.fly(ctx, b.client, quiet.members)
+		w, err := quiet.fly(ctx, b.client, quiet.rollouts)
 		if noise := <-done; err == nil {
 			err = noise
 		}

@@ -19,12 +19,13 @@ const (
 	measureMany   = "many"
 	measureNoisy  = "noisy"
 	measureIdle   = "idle"
+	measureFleet  = "fleet"
 	// measureAnalysis is many analyses under way.
 	measureAnalysis = "analysis"
 )
 
 func everything() []string {
-	return []string{measureScript, measureFloor, measureAlone, measureMany, measureNoisy, measureIdle, measureAnalysis}
+	return []string{measureScript, measureFloor, measureAlone, measureMany, measureNoisy, measureIdle, measureFleet, measureAnalysis}
 }
 
 // These are the release styles, in the order of the measurements.
@@ -71,7 +72,7 @@ type options struct {
 
 func parse(args []string, stderr io.Writer) (options, error) {
 	o := options{
-		what:     []string{measureScript, measureFloor, measureAlone, measureMany, measureIdle},
+		what:     []string{measureScript, measureFloor, measureAlone, measureMany, measureIdle, measureFleet},
 		releases: []int{100}, executors: []int{1, 2}, styles: styles(),
 		users: []string{"system:serviceaccount:sluice-system:"}, pids: map[string]int{},
 		command: strings.Join(append([]string{"go run ./dev/bench"}, args...), " "),
@@ -80,7 +81,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.SetOutput(stderr)
 	f.BoolVar(&full, "full", false, "all sizes: 100 and 300 releases, 1, 2 and 4 executors, two tenants, 10000 idle Rollouts, 10000 analyses")
-	f.Func("measure", "measurements, separated by commas: script, floor, alone, many, noisy, idle, analysis (default: all but noisy and analysis)", words(&o.what))
+	f.Func("measure", "measurements, separated by commas: script, floor, alone, many, noisy, idle, fleet, analysis (default: all but noisy and analysis)", words(&o.what))
 	f.Func("releases", "how many releases at once, separated by commas (default 100)", numbers(&o.releases))
 	f.Func("executors", "how many executors, separated by commas; each number is measured (default 1,2)", numbers(&o.executors))
 	f.IntVar(&o.namespaces, "namespaces", 10, "namespaces that the releases are spread over")
@@ -88,7 +89,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	f.IntVar(&o.replicas, "replicas", 2, "pods of each Deployment")
 	f.IntVar(&o.grace, "grace", 3, "gracePeriodSeconds of the Rollouts; 3 is what a Rollout without the field gets")
 	f.Func("style", "styles of the releases alone and at once, separated by commas: canary (a second Deployment), partition, blue-green (default: all); all else has the first", words(&o.styles))
-	f.IntVar(&o.repeat, "repeat", 20, "how often the release alone and the native floor are repeated")
+	f.IntVar(&o.repeat, "repeat", 20, "how often the release alone, the native floor and the releases of a fleet are repeated")
 	f.IntVar(&o.idle, "idle", 1000, "Rollouts at rest")
 	f.DurationVar(&o.idleWindow, "idle-window", time.Minute, "how long the rest is watched")
 	f.IntVar(&o.analyses, "analyses", 10000, "analyses under way")
@@ -131,7 +132,9 @@ func (o *options) expand(full bool, given map[string]bool) {
 	}
 	if o.external {
 		o.executors = []int{0} // their number is unknown
-		o.what = slices.DeleteFunc(slices.Clone(o.what), func(what string) bool { return what == measureScript || what == measureIdle || what == measureAnalysis })
+		o.what = slices.DeleteFunc(slices.Clone(o.what), func(what string) bool {
+			return slices.Contains([]string{measureScript, measureIdle, measureFleet, measureAnalysis}, what)
+		})
 	}
 }
 

@@ -16,7 +16,7 @@ func TestFlagsThatMakeNoSenseAreRefusedWithWhatToDo(t *testing.T) {
 		"a number that is none":        {"--releases 10,x", `"x" is no number above 0`},
 		"an unknown form":              {"-o yaml", "use table or json"},
 		"an unknown style":             {"--style blue", "use canary, partition, blue-green"},
-		"an unknown measure":           {"--measure speed", "use script, floor, alone, many, noisy, idle, analysis"},
+		"an unknown measure":           {"--measure speed", "use script, floor, alone, many, noisy, idle, fleet, analysis"},
 		"external without a cluster":   {"--external", "--external needs --kubeconfig"},
 		"a cluster without external":   {"--kubeconfig x", "go with --external"},
 		"a process without its number": {"--external --kubeconfig x --pid executor", "use name=pid"},
@@ -43,7 +43,7 @@ func TestFullMeansAllSizesButThoseThatWereGiven(t *testing.T) {
 		Idle, Measures      int
 		Limit               time.Duration
 	}
-	want := sizes{[]int{100, 300}, []int{3}, 10000, 7, 2 * time.Hour}
+	want := sizes{[]int{100, 300}, []int{3}, 10000, 8, 2 * time.Hour}
 	if diff := cmp.Diff(want, sizes{o.releases, o.executors, o.idle, len(o.what), o.limit}); diff != "" {
 		t.Errorf("sizes differ (-want +got):\n%s", diff)
 	}

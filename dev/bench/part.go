@@ -138,17 +138,22 @@ func until(ctx context.Context, what string, done func(context.Context) (bool, e
 	}
 }
 
-// natsCommand, hidden, runs this program as a NATS server, so that its CPU time is measured separately.
+// natsCommand, hidden, runs this program as a NATS server, so that its CPU time is measured separately. Its arguments are a directory and the members of a fleet,
+// each of which has its name as its password.
 const natsCommand = "nats-server"
 
 // natsAddress is the line in which the server prints its address.
 type natsAddress struct{ URL, User, Password string }
 
 // runNATS serves until a signal ends it, and returns the exit code.
-func runNATS(dir string) int {
+func runNATS(dir string, members []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	server, err := embedded.Start(embedded.Options{Dir: dir})
+	passwords := map[string]string{}
+	for _, member := range members {
+		passwords[member] = member
+	}
+	server, err := embedded.Start(embedded.Options{Dir: dir, Members: passwords})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

@@ -24,6 +24,7 @@ type Report struct {
 	Runs         []Run      `json:"runs,omitempty"`
 	Noisy        *Noisy     `json:"noisy,omitempty"`
 	Idle         *Idle      `json:"idle,omitempty"`
+	Fleet        *Fleet     `json:"fleet,omitempty"`
 	Analyses     *Analyses  `json:"analyses,omitempty"`
 	Scripts      []Script   `json:"scripts,omitempty"`
 	Verdicts     []Verdict  `json:"verdicts"`
@@ -35,7 +36,7 @@ func newReport(o options) *Report {
 }
 
 func (r *Report) empty() bool {
-	return r.Floor == nil && r.Noisy == nil && r.Idle == nil && r.Analyses == nil && len(r.Runs) == 0 && len(r.FloorAtOnce) == 0 && len(r.Scripts) == 0
+	return r.Floor == nil && r.Noisy == nil && r.Idle == nil && r.Fleet == nil && r.Analyses == nil && len(r.Runs) == 0 && len(r.FloorAtOnce) == 0 && len(r.Scripts) == 0
 }
 
 // Run is the result of parallel releases, or of repeated single releases.
@@ -112,6 +113,18 @@ type Noisy struct {
 	Alone  Latency `json:"alone"`
 	Beside Latency `json:"beside"`
 	Load   float64 `json:"load"`
+}
+
+// Fleet is the result for a hub with two clusters.
+type Fleet struct {
+	// FirstAction is the time from sending the approval of a wave until the first write to the Rollout in the next wave's cluster.
+	FirstAction Latency `json:"approvalToFirstAction"`
+	AtOnce      int     `json:"atOnce"`
+	// Ungoverned and Governed count the requests in a cluster for the same releases, each Repeat times, without the fleet and with it.
+	Ungoverned *Traffic `json:"ungoverned,omitempty"`
+	Governed   *Traffic `json:"governed,omitempty"`
+	Repeat     int      `json:"repeat"`
+	Load       float64  `json:"load"`
 }
 
 // Script is the cost of one call of a built-in script, as Sluice makes it and as users of the stock engine do.

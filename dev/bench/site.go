@@ -30,10 +30,12 @@ type site struct {
 	// cluster is nil for an external cluster.
 	cluster     *controlplane.Cluster
 	kubeconfigs map[string]string
-	nats        *part
-	natsAt      natsAddress
-	parts       []*part
-	temporary   bool
+	// natsMembers are the members of a fleet that use the NATS of the site, and executorFlags more flags of its executors.
+	natsMembers, executorFlags []string
+	nats                       *part
+	natsAt                     natsAddress
+	parts                      []*part
+	temporary                  bool
 }
 
 // openSite returns a site without any part of Sluice running. The caller must close it, also after an error.
@@ -108,7 +110,7 @@ func (s *site) startNATS(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("find the own program: %w", err)
 	}
-	s.nats, err = startPart(ctx, s.dir, "nats", exec.Command(self, natsCommand, filepath.Join(s.dir, "nats")), func(_ *part, line []byte) bool {
+	s.nats, err = startPart(ctx, s.dir, "nats", exec.Command(self, append([]string{natsCommand, filepath.Join(s.dir, "nats")}, s.natsMembers...)...), func(_ *part, line []byte) bool {
 		return json.Unmarshal(line, &s.natsAt) == nil && s.natsAt.URL != ""
 	})
 	return err
@@ -156,6 +158,9 @@ func (s *site) partFlags(program string) []string {
 	}
 	if s.opts.profile != "" {
 		args = append(args, "--pprof")
+	}
+	if program == "executor" {
+		args = append(args, s.executorFlags...)
 	}
 	return args
 }

@@ -35,6 +35,9 @@ func writeTable(out io.Writer, r *Report) error {
 	if r.Idle != nil {
 		writeIdle(line, r.Idle)
 	}
+	if r.Fleet != nil {
+		writeFleet(line, r.Fleet)
+	}
 	if r.Analyses != nil {
 		writeAnalyses(line, r.Analyses)
 	}
@@ -137,6 +140,20 @@ func writeIdle(line liner, i *Idle) {
 		}
 	}
 	writeProcesses(line, i.Processes, float64(i.Rollouts), "release")
+}
+
+func writeFleet(line liner, f *Fleet) {
+	line("\nA FLEET OF TWO CLUSTERS, %d approvals at once (load %.1f)\tn\tp50\tp90\tp99\tmax", f.AtOnce, f.Load)
+	latencyLine(line, "approval to first action in the next wave's cluster", f.FirstAction)
+	for _, t := range []struct {
+		what    string
+		traffic *Traffic
+	}{{"without the fleet", f.Ungoverned}, {"governed", f.Governed}} {
+		if t.traffic != nil {
+			line("one cluster, one release %d times, %s:", f.Repeat, t.what)
+			writeTraffic(line, t.traffic, float64(f.Repeat))
+		}
+	}
 }
 
 func writeAnalyses(line liner, a *Analyses) {

@@ -30,6 +30,7 @@ func aReport() *Report {
 		},
 		Noisy:   &Noisy{Quiet: 5, Noisy: 100, Alone: l, Beside: Latency{20, 200, 300, 720, 800}, Load: 2},
 		Idle:    &Idle{Rollouts: 1000, Created: 30, Start: 4, AtStart: processes, StartTraffic: traffic(), Seconds: 60, Traffic: traffic(), Processes: processes[:2], Load: 1},
+		Fleet:   &Fleet{FirstAction: l, AtOnce: 5, Ungoverned: traffic(), Governed: traffic(), Repeat: 20, Load: 1},
 		Scripts: []Script{{"VirtualService", Cost{50, 30, 400}, Cost{1560, 425, 4356}}},
 	}
 	r.judge()

@@ -9,14 +9,26 @@ import (
 
 // view has the fields of a Rollout or a Deployment that the bench needs. Every controller of the API writes them.
 type view struct {
-	Metadata struct{ Namespace, Name, UID, ResourceVersion string }
-	Status   struct {
+	Metadata struct {
+		Namespace, Name, UID, ResourceVersion string
+		Annotations                           map[string]string
+	}
+	Status struct {
 		Phase   api.Phase
 		Message string
 		// The style of the release determines which of them is set.
 		CanaryStatus, BlueGreenStatus *stepView
 		AvailableReplicas             int32
+		fleetView
 	}
+}
+
+// fleetView has the fields of a FleetRollout, and what a Rollout remembers of its fleet.
+type fleetView struct {
+	Reason          string
+	Epoch, PauseSeq int64
+	Release         *struct{ Version string }
+	Fleet           *struct{ Releasing struct{ Version string } }
 }
 
 type stepView struct {

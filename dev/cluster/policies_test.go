@@ -33,7 +33,7 @@ func TestWhatOlderServersAreGivenCompilesThere(t *testing.T) {
 			check(on+" "+c.Name, alone.CompileCELExpression(&matchconditions.MatchCondition{Expression: c.Expression}, may, environment.NewExpressions))
 		}
 	}
-	for _, path := range []string{"../../deploy/policies/validate.yaml", "../../deploy/webhook/webhook.yaml"} {
+	for _, path := range []string{"../../deploy/policies/validate.yaml", "../../deploy/policies/validate-fleet.yaml", "../../deploy/webhook/webhook.yaml"} {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)

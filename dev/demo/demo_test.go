@@ -17,11 +17,14 @@ import (
 
 var update = flag.Bool("update", false, "write the transcript again, here and in docs/demo.md, and draw the pictures in docs/images")
 
-// These parts differ in each run. The transcript has the placeholders instead.
-var variable = []struct {
+// variablePart is a part of a transcript that differs in each run, and what stands for it.
+type variablePart struct {
 	pattern *regexp.Regexp
 	stands  string
-}{
+}
+
+// These parts differ in each run. The transcript has the placeholders instead.
+var variable = []variablePart{
 	{regexp.MustCompile(`(?m) [ \d]{2}\d\.\d\d s$`), "   N.NN s"},
 	{regexp.MustCompile(` \d+\.\d\d s\b`), " N.NN s"},
 	{regexp.MustCompile(`\d\d:\d\d:\d\d`), "HH:MM:SS"},
@@ -85,26 +88,34 @@ func TestTheTranscriptIsWhatTheDemoPrints(t *testing.T) {
 	}
 }
 
-func withoutVariables(transcript string) string {
-	for _, v := range variable {
+func withoutVariables(transcript string) string { return replaceVariables(transcript, variable) }
+
+func replaceVariables(transcript string, list []variablePart) string {
+	for _, v := range list {
 		transcript = v.pattern.ReplaceAllString(transcript, v.stands)
 	}
 	return transcript
 }
 
+// wantReplaced checks what a function makes of lines that a run has printed.
+func wantReplaced(t *testing.T, replace func(string) string, printed map[string]string) {
+	t.Helper()
+	for line, want := range printed {
+		if got := replace(line); got != want {
+			t.Errorf("%q became %q, want %q", line, got, want)
+		}
+	}
+}
+
 // A slow machine and a short hash change nothing in the transcript.
 func TestTheTranscriptHasNothingThatVaries(t *testing.T) {
-	for printed, want := range map[string]string{
+	wantReplaced(t, withoutVariables, map[string]string{
 		"      + workload-demo-canary-686c569-8gm5w  Ready  2m5s":       "      + workload-demo-canary-HASH-XXXXX  Ready  Ns",
 		"      + workload-demo-6d5f7c8b99-8gm5w  Ready  9s":             "      + workload-demo-HASH-XXXXX  Ready  Ns",
 		"  canary  Deployment workload-demo-canary  1/1 ready":          "  canary  Deployment workload-demo-canary  1/1 ready",
 		"back after   5.12 s\nback after  61.20 s\nback after 104.00 s": "back after   N.NN s\nback after   N.NN s\nback after   N.NN s",
 		"at most 3.21 s after, or 13.21 s after":                        "at most N.NN s after, or N.NN s after",
-	} {
-		if got := withoutVariables(printed); got != want {
-			t.Errorf("%q became %q, want %q", printed, got, want)
-		}
-	}
+	})
 }
 
 // rewrite accepts the output of a run. It keeps the recording of an earlier run if the transcript is unchanged, so that the pictures change only with the

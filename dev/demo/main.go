@@ -1,6 +1,6 @@
 // Command demo shows canary releases on an embedded control plane. In its first act it runs the Istio walkthrough of examples/seeds literally, with kubectl,
 // and prints the effects of each step. In the second act, users send real requests to two local servers, and metrics from Prometheus promote and stop releases.
-// It is not a test, but a test checks its transcript: see transcript.golden.
+// With -fleet it shows one version on its way through three clusters instead. It is not a test, but a test checks its transcript: see transcript.golden.
 package main
 
 import (
@@ -17,11 +17,16 @@ import (
 )
 
 func main() {
-	keep := flag.Bool("keep", os.Getenv("KEEP") == "1", "leave everything running, and print commands that work there")
+	keep := flag.Bool("keep", os.Getenv("KEEP") == "1", "leave everything running, and print commands that work there. A fleet runs until it is interrupted")
+	fleet := flag.Bool("fleet", false, "show releases over three clusters and their hub instead")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, os.Stdout, *keep); err != nil {
+	play := func() error { return run(ctx, os.Stdout, *keep) }
+	if *fleet {
+		play = func() error { return runFleet(ctx, os.Stdout, *keep) }
+	}
+	if err := play(); err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
 		os.Exit(1)
 	}

@@ -16,7 +16,6 @@ import (
 // followPods makes the local servers run the versions of the simulated pods of both Deployments, until ctx ends.
 func (p *shop) followPods(ctx context.Context, client dynamic.Interface) error {
 	servers := map[string]*app.Server{stableService: p.stable, canaryService: p.canary}
-	catalogue := versions()
 	seen := func(object any) {
 		var d appsv1.Deployment
 		u, ok := object.(*unstructured.Unstructured)
@@ -27,7 +26,7 @@ func (p *shop) followPods(ctx context.Context, client dynamic.Interface) error {
 		case !ready:
 			servers[d.Name].Halt()
 		case image != "":
-			servers[d.Name].Run(catalogue[image])
+			servers[d.Name].Run(p.catalogue[image])
 		}
 	}
 	factory := dynamicinformer.NewFilteredDynamicSharedInformerFactory(client, 0, namespace, nil)

@@ -28,7 +28,7 @@ func (s *show) metricsDecide(ctx context.Context) (err error) {
 		play func() error
 	}{
 		{"Act two: metrics decide. Start two servers, a router and Prometheus", func() (err error) {
-			p, err = openShop(ctx, s)
+			p, err = openShop(ctx, s, versions(), rate)
 			if err == nil {
 				p.introduce()
 			}
@@ -76,7 +76,7 @@ func (p *shop) deploy(ctx context.Context) error {
 		return err
 	}
 	p.open(ctx)
-	p.say("  %d users send %d requests a second, to the end of the demo.", users, rate)
+	p.say("  %d users send %d requests a second, to the end of the demo.", users, p.rate)
 	return p.prometheus.Scraped(ctx, p.stable.Address())
 }
 

@@ -41,6 +41,8 @@ func versions() map[string]app.Version {
 // shop holds the parts of the second act outside of the cluster: the servers for real requests, and Prometheus.
 type shop struct {
 	*show
+	catalogue      map[string]app.Version
+	rate           int
 	ledger         app.Ledger
 	stable, canary *app.Server
 	router         *router.Router
@@ -56,9 +58,9 @@ type shop struct {
 	others     *errgroup.Group
 }
 
-// openShop starts everything except the users. The caller must close it, also after an error.
-func openShop(ctx context.Context, s *show) (*shop, error) {
-	p := &shop{show: s, stopUsers: func() {}}
+// openShop starts everything except the users. The catalogue has the behaviours of the images. The caller must close the shop, also after an error.
+func openShop(ctx context.Context, s *show, catalogue map[string]app.Version, rate int) (*shop, error) {
+	p := &shop{show: s, catalogue: catalogue, rate: rate, stopUsers: func() {}}
 	others, stop := context.WithCancel(context.WithoutCancel(ctx))
 	p.stopOthers = stop
 	p.others, others = errgroup.WithContext(others)
@@ -107,7 +109,7 @@ func (p *shop) serve() error {
 // open lets users send requests until closeDoors.
 func (p *shop) open(ctx context.Context) {
 	ctx, p.stopUsers = context.WithCancel(ctx)
-	p.users.Go(func() { p.sent = load.Run(ctx, load.Options{URL: p.url, Rate: rate, Users: users}) })
+	p.users.Go(func() { p.sent = load.Run(ctx, load.Options{URL: p.url, Rate: p.rate, Users: users}) })
 }
 
 // closeDoors stops the users and returns the results of their requests.

@@ -24,6 +24,7 @@ import (
 type show struct {
 	out     io.Writer
 	dir     string
+	context string // the name of the cluster in printed commands of kubectl; "" for the only one, and for the hub of a fleet
 	keep    bool
 	cluster *controlplane.Cluster
 	sluice  *exec.Cmd
@@ -61,10 +62,17 @@ func (s *show) times() {
 
 // kubectl prints a command as a user types it, runs it, and prints its output.
 func (s *show) kubectl(ctx context.Context, args ...string) error {
-	s.say("$ kubectl %s", quote(args))
+	s.say("$ %s %s", s.kubectlName(), quote(args))
 	out, err := s.cluster.Kubectl(ctx, args...)
 	s.print(out)
 	return err
+}
+
+func (s *show) kubectlName() string {
+	if s.context == "" {
+		return "kubectl"
+	}
+	return "kubectl --context " + s.context
 }
 
 // command runs a command of sluice and prints its output.
@@ -125,14 +133,16 @@ func (s *show) showRoute(ctx context.Context) error {
 }
 
 // startSluice runs watcher, executor and analyzer with embedded NATS, each as its own service account.
-func (s *show) startSluice() error {
-	s.say("$ sluice run --metric-hosts 127.0.0.1")
+func (s *show) startSluice(flags ...string) error {
+	args := append([]string{"run", "--metric-hosts", "127.0.0.1"}, flags...)
+	s.say("$ sluice %s", quote(args))
 	log, err := os.Create(filepath.Join(s.dir, "sluice.log"))
 	if err != nil {
 		return fmt.Errorf("make log file: %w", err)
 	}
 	defer log.Close()
-	s.sluice = exec.Command("bin/sluice", "run", "--metric-hosts", "127.0.0.1", "--kubeconfig", s.cluster.Kubeconfig, "--nats-dir", filepath.Join(s.dir, "nats"))
+	s.sluice = exec.Command("bin/sluice", append(args, "--kubeconfig", s.cluster.Kubeconfig, "--nats-dir", filepath.Join(s.dir, "nats"))...)
+	s.sluice.Env = append(os.Environ(), s.nats()...) // the NATS of a fleet's hub runs in the demo
 	s.sluice.Stderr = log
 	s.sluice.SysProcAttr = childAttributes(s.keep)
 	stdout, err := s.sluice.StdoutPipe()

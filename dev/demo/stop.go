@@ -54,7 +54,7 @@ func failing(st api.RolloutStatus) *api.MetricStatus {
 
 // damage prints the effects of a bad version, according to the servers and to Prometheus.
 func (p *shop) damage(ctx context.Context, version string, failed time.Time) error {
-	if err := p.more(ctx, "v2", rate); err != nil { // a second in which the version could still answer
+	if err := p.more(ctx, "v2", p.rate); err != nil { // a second in which the version could still answer
 		return err
 	}
 	if err := p.prometheus.Scraped(ctx, p.stable.Address(), p.canary.Address()); err != nil {

@@ -30,7 +30,7 @@ func (s *show) begin(ctx context.Context, options controlplane.Options) error {
 	if err := s.stage("Install Sluice: CRDs, admission policies, RBAC", func() error { return s.install(ctx) }); err != nil {
 		return err
 	}
-	return s.stage("Start Sluice: watcher, executor and analyzer, under the shipped RBAC", s.startSluice)
+	return s.stage("Start Sluice: watcher, executor and analyzer, under the shipped RBAC", func() error { return s.startSluice() })
 }
 
 func (s *show) install(ctx context.Context) error {
@@ -146,7 +146,14 @@ func (s *show) await(ctx context.Context, name string, g goal) error {
 	if err != nil {
 		return fmt.Errorf("make client: %w", err)
 	}
-	events, err := controlplane.Watch(ctx, client.Resource(api.RolloutResource()).Namespace("default"), metav1.ListOptions{FieldSelector: "metadata.name=" + name})
+	rollouts := client.Resource(api.RolloutResource()).Namespace("default")
+	// A watch that ends while it connects logs an error.
+	if u, err := rollouts.Get(ctx, name, metav1.GetOptions{}); err == nil {
+		if st, err := statusOf(u); err == nil && g(st) {
+			return nil
+		}
+	}
+	events, err := controlplane.Watch(ctx, rollouts, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
 	if err != nil {
 		return fmt.Errorf("watch the Rollout: %w", err)
 	}
@@ -157,13 +164,8 @@ func (s *show) await(ctx context.Context, name string, g goal) error {
 		if !ok {
 			continue
 		}
-		body, err := json.Marshal(u.Object["status"])
-		if err != nil {
-			return fmt.Errorf("read the Rollout: %w", err)
-		}
-		last = api.RolloutStatus{}
-		if err := json.Unmarshal(body, &last); err != nil {
-			return fmt.Errorf("read the Rollout: %w", err)
+		if last, err = statusOf(u); err != nil {
+			return err
 		}
 		if g(last) {
 			return nil
@@ -174,6 +176,18 @@ func (s *show) await(ctx context.Context, name string, g goal) error {
 	}
 	return fmt.Errorf("the release did not get there within %s; it is %s at step %d (%s): %s",
 		patience, last.Phase, last.CurrentStepIndex, last.CurrentStepState, last.Message)
+}
+
+// statusOf returns the status of a Rollout.
+func statusOf(u *unstructured.Unstructured) (st api.RolloutStatus, err error) {
+	body, err := json.Marshal(u.Object["status"])
+	if err == nil {
+		err = json.Unmarshal(body, &st)
+	}
+	if err != nil {
+		return st, fmt.Errorf("read the Rollout: %w", err)
+	}
+	return st, nil
 }
 
 // toYAML converts the output of kubectl's jsonpath-as-json, a list with one element, to YAML.

@@ -48,15 +48,18 @@ var allowed = map[string][]string{
 	"pkg/kube/cache":     {"pkg/api"},
 	"pkg/kube/apiclient": {"pkg/api", "pkg/rollout"},
 	"pkg/kube/policies":  {"pkg/api", "pkg/rollout", "pkg/workload", "pkg/hold", "pkg/kube/apiclient"},
-	"pkg/queue":          {"pkg/api", "pkg/rollout", "pkg/event"},
+	"pkg/queue":          {"pkg/api", "pkg/rollout", "pkg/event", "pkg/fleetmessage"},
+	"pkg/decision":       {"pkg/event", "pkg/queue"}, // it stands on queue, as kube stands on its packages
 	"pkg/metric":         {"pkg/api", "pkg/rollout", "pkg/analysis"},
 	"pkg/webhook":        {"pkg/api", "pkg/hold", "pkg/certwatch"},
-	"pkg/preflight":      {"pkg/api", "pkg/hold", "pkg/rollout", "pkg/traffic", "pkg/workload", "test/controlplane"},
+	"pkg/preflight":      {"pkg/api", "pkg/hold", "pkg/rollout", "pkg/traffic", "pkg/workload", "deploy", "test/controlplane"},
 	// Floor 6: the components.
-	"pkg/watcher":  {"pkg/api", "pkg/hold", "pkg/rollout", "pkg/trafficrouting", "pkg/traffic", "pkg/script", "pkg/queue", "pkg/event", "pkg/workload/kinds", "lua_configuration"},
-	"pkg/receiver": {"pkg/api", "pkg/event", "pkg/queue", "pkg/certwatch"},
-	"pkg/executor": {"pkg/api", "pkg/rollout", "pkg/planner", "pkg/history", "pkg/trafficrouting", "pkg/kube", "pkg/queue", "pkg/event"},
-	"pkg/analyzer": {"pkg/api", "pkg/rollout", "pkg/kube", "pkg/analysis", "pkg/metric", "pkg/queue", "pkg/event"},
+	"pkg/watcher":   {"pkg/api", "pkg/hold", "pkg/rollout", "pkg/trafficrouting", "pkg/traffic", "pkg/script", "pkg/queue", "pkg/event", "pkg/workload/kinds", "lua_configuration"},
+	"pkg/receiver":  {"pkg/api", "pkg/fleet", "pkg/event", "pkg/queue", "pkg/certwatch"},
+	"pkg/fleetlink": {"pkg/api", "pkg/fleetmessage", "pkg/queue"},
+	"pkg/fleethub":  {"pkg/api", "pkg/fleet", "pkg/fleetmessage", "pkg/event", "pkg/kube", "pkg/queue", "pkg/decision"},
+	"pkg/executor":  {"pkg/api", "pkg/rollout", "pkg/planner", "pkg/history", "pkg/trafficrouting", "pkg/kube", "pkg/queue", "pkg/decision", "pkg/event"},
+	"pkg/analyzer":  {"pkg/api", "pkg/rollout", "pkg/kube", "pkg/analysis", "pkg/metric", "pkg/queue", "pkg/event"},
 	// Floor 7: what plays a release without a cluster.
 	"pkg/simulate": {"pkg/api", "pkg/rollout", "pkg/planner", "pkg/release", "pkg/trafficrouting", "pkg/kube", "pkg/executor", "pkg/workload", "pkg/script", "pkg/diff", "deploy", "lua_configuration"},
 }

@@ -18,7 +18,7 @@ var (
 	// concurrent are the packages that start goroutines or share memory between them. They run with the race detector. clients are such packages in commands
 	// for users; the race detector runs their tests without a control plane. TestWhatRunsAtOnceIsRaced fails for a package in neither list.
 	concurrent = []string{
-		"./pkg/kube/...", "./pkg/executor", "./pkg/watcher", "./pkg/receiver/...", "./pkg/webhook", "./pkg/certwatch", "./pkg/queue/...", "./pkg/analyzer", "./pkg/script", "./pkg/analysis", "./pkg/metric",
+		"./pkg/kube/...", "./pkg/executor", "./pkg/watcher", "./pkg/receiver/...", "./pkg/webhook", "./pkg/certwatch", "./pkg/queue/...", "./pkg/fleetlink", "./pkg/fleethub", "./pkg/analyzer", "./pkg/script", "./pkg/analysis", "./pkg/metric",
 		"./pkg/health", "./pkg/preflight", "./cmd/internal/component", "./cmd/internal/view", "./dev/demo/app", "./dev/demo/load", "./dev/demo/router",
 	}
 	clients = []string{"./cmd/sluice", "./pkg/simulate"}
@@ -26,7 +26,7 @@ var (
 	// scenarios are packages on a real control plane. `suite test` runs their tests in the table of promises, and `suite verify` all others.
 	scenarios = []string{
 		"test/scenario", "test/workload", "test/gateway", "test/analysis", "test/hold", "test/kruise", "test/validate", "test/deploy", "test/prometheus",
-		"test/controlplane", "test/world", "test/luacompat", "test/webhookmode", "test/kill", "dev/bench", "dev/demo",
+		"test/controlplane", "test/world", "test/fleet", "test/luacompat", "test/webhookmode", "test/kill", "dev/bench", "dev/demo",
 	}
 
 	// validators are modules with the code of gateway vendors, which reads objects as the gateway does.
@@ -39,6 +39,9 @@ var (
 // sideBySide is the number of parallel tests of a package on a control plane. They mostly wait, but each of their writes loads the API server, which times out
 // a large write after half a minute.
 const sideBySide = 8
+
+// crashesOfFleets is a test that runs by itself, because it has control planes of its own.
+const crashesOfFleets = "TestWhateverGoesWrongInAFleetIsHealed"
 
 // planOf returns the plan of a command.
 func planOf(command string) (plan, error) {
@@ -92,7 +95,8 @@ func verifyStages(list []promise) []stage {
 // releaseJobs run all tests that promisedJobs omit, and the tests of nested modules.
 func releaseJobs(list []promise) []job {
 	jobs := []job{
-		{packages: []string{"./test/crash"}, parallel: 20},
+		{packages: []string{"./test/crash"}, skip: crashesOfFleets, parallel: 20},
+		{packages: []string{"./test/crash"}, how: "fleets", run: crashesOfFleets},
 		{packages: []string{"./test/matrix"}},
 		{packages: []string{"./test/matrix"}, how: "under kills", run: "TestMatrix", args: []string{"-matrix.one", "-matrix.kill=1s"}},
 		{packages: []string{"./test/live"}, run: "TestLive/(Traefik_by_HTTPRoute|ingress-nginx_by_Ingress)$|TestUsersStay", parallel: 4},
@@ -121,7 +125,10 @@ func wholes() []stage {
 			jobs: []job{{packages: []string{"./test/webhookmode", "./test/hold", "./test/validate"}, how: "oldest", run: "Webhook|TheAPIServerJudges", uncached: true,
 				env: []string{"SLUICE_KUBERNETES=" + absolute("bin/sluice-oldest")}}}},
 		{name: "crash", builds: []string{"dev/cluster/build", "dev/prometheus/build", "dev/kruise/build"},
-			jobs: []job{{packages: []string{"./test/crash"}, how: "whole", run: "TestWhateverGoesWrong", args: []string{"-crash.all"}, uncached: true, timeout: wholeDay}}},
+			jobs: []job{
+				{packages: []string{"./test/crash"}, how: "whole, fleets", run: crashesOfFleets, args: []string{"-crash.all"}, uncached: true, timeout: wholeDay},
+				{packages: []string{"./test/crash"}, how: "whole", run: "TestWhateverGoesWrong", skip: crashesOfFleets, args: []string{"-crash.all"}, uncached: true, timeout: wholeDay},
+			}},
 		{name: "matrix", builds: []string{"dev/cluster/build", "dev/kruise/build", "dev/crds/build"},
 			jobs: []job{{packages: []string{"./test/matrix"}, how: "whole", args: []string{"-matrix.all", "-matrix.kill=1s"}, uncached: true, timeout: wholeDay}}},
 		{name: "explore", jobs: []job{

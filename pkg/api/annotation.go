@@ -48,6 +48,9 @@ const (
 	// AnnotationPermitUsed carries, on a Rollout of a fleet, the epoch and the number of the last permit that a release has used
 	// up, with a dot between them.
 	AnnotationPermitUsed = "sluice.dev/permit-used"
+	// AnnotationDelivered carries, on a workload, the epoch and the number of the permit whose images the executor has set, with a dot between
+	// them.
+	AnnotationDelivered = "sluice.dev/delivered"
 	// AnnotationOverride, when "true" on a script ConfigMap, lets its scripts win over built-in ones.
 	AnnotationOverride = "sluice.dev/override"
 )

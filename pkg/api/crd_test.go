@@ -23,13 +23,14 @@ const lastAppliedLimit = 262144
 
 // crds are the CRDs by their plural names.
 func crds() []string {
-	return []string{"rollouts", "trafficroutings", "rollouthistories", "analysistemplates", "clusteranalysistemplates"}
+	return []string{"rollouts", "trafficroutings", "rollouthistories", "analysistemplates", "clusteranalysistemplates",
+		"fleetmembers", "fleetplans", "fleetrollouts", "fleettargets"}
 }
 
 func readCRD(t *testing.T, plural string) (apiextensions.CustomResourceDefinition, []byte) {
 	t.Helper()
 	group := api.Group
-	if strings.HasSuffix(plural, "analysistemplates") {
+	if strings.HasSuffix(plural, "analysistemplates") || strings.HasPrefix(plural, "fleet") {
 		group = api.GroupSluice
 	}
 	text, err := os.ReadFile(filepath.Join(crdDir, group+"_"+plural+".yaml"))
@@ -135,14 +136,60 @@ func TestTemplatesOfANamespaceAndOfTheClusterDifferByTheirScopeAlone(t *testing.
 	}
 }
 
-func TestClientSideApplyCanCarryTheCRDs(t *testing.T) {
-	_, text := readCRD(t, "rollouts")
-	document, err := yaml.YAMLToJSON(text)
-	if err != nil {
-		t.Fatal(err)
+func TestThePlanOfAFleetRolloutIsThatOfAFleetPlan(t *testing.T) {
+	plan, _ := readCRD(t, "fleetplans")
+	rollout, _ := readCRD(t, "fleetrollouts")
+	want := plan.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties
+	delete(want, "namespaces")
+	own := rollout.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties
+	got := map[string]apiextensions.JSONSchemaProps{}
+	for field := range want {
+		got[field] = own["spec"].Properties[field]
 	}
-	if len(document) > lastAppliedLimit/2 {
-		t.Errorf("the CRD has %d bytes as JSON; stay below half of the limit of %d", len(document), lastAppliedLimit)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("spec (-plan +rollout): %s", diff)
+	}
+	if diff := cmp.Diff(want, own["status"].Properties["plan"].Properties); diff != "" {
+		t.Errorf("status.plan (-plan +rollout): %s", diff)
+	}
+}
+
+func TestKindsOfAHubAreFoundByTheirShortNames(t *testing.T) {
+	type names struct {
+		Kind, Scope string
+		Short       []string
+		Status      bool
+	}
+	got := map[string]names{}
+	for _, plural := range []string{"fleetmembers", "fleetplans", "fleetrollouts", "fleettargets"} {
+		crd, _ := readCRD(t, plural)
+		subresources := crd.Spec.Versions[0].Subresources
+		got[crd.Name] = names{crd.Spec.Names.Kind, string(crd.Spec.Scope), crd.Spec.Names.ShortNames, subresources != nil && subresources.Status != nil}
+		if diff := cmp.Diff([]string{"sluice"}, crd.Spec.Names.Categories); diff != "" {
+			t.Errorf("%s: %s", crd.Name, diff)
+		}
+	}
+	want := map[string]names{
+		"fleetmembers.sluice.dev":  {api.KindFleetMember, "Cluster", []string{"fm"}, true},
+		"fleetplans.sluice.dev":    {api.KindFleetPlan, "Cluster", []string{"fp"}, false},
+		"fleetrollouts.sluice.dev": {api.KindFleetRollout, "Namespaced", []string{"fro"}, true},
+		"fleettargets.sluice.dev":  {api.KindFleetTarget, "Namespaced", []string{"ft"}, false},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestClientSideApplyCanCarryTheCRDs(t *testing.T) {
+	for _, plural := range crds() {
+		_, text := readCRD(t, plural)
+		document, err := yaml.YAMLToJSON(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(document) > lastAppliedLimit/2 {
+			t.Errorf("%s: the CRD has %d bytes as JSON; stay below half of the limit of %d", plural, len(document), lastAppliedLimit)
+		}
 	}
 }
 

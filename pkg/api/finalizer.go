@@ -10,3 +10,6 @@ const (
 	// that the Rollout's release uses.
 	FinalizerProgressingPrefix = "progressing.rollouts.kruise.io/"
 )
+
+// FinalizerFleet stands on a FleetRollout whose clusters may have permits.
+const FinalizerFleet = "sluice.dev/fleet"

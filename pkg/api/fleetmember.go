@@ -2,141 +2,122 @@ package api
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
-// FleetReference names the FleetRollout of a hub that governs a Rollout.
-type FleetReference struct {
-	// Namespace of the FleetRollout on the hub.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=63
-	Namespace string `json:"namespace"`
-	// Name of the FleetRollout.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	Name string `json:"name"`
+// FleetMember is a cluster of the fleet. Its name is part of NATS subjects and of the names of FleetTargets.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=fleetmembers,scope=Cluster,shortName=fm,categories=sluice
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && self.metadata.name.size() <= 63",message="the name of a FleetMember is a DNS label: at most 63 characters of a-z, 0-9 and '-', and no dots"
+// +kubebuilder:printcolumn:name="PHASE",type="string",JSONPath=".status.phase",description="Whether the hub hears the cluster"
+// +kubebuilder:printcolumn:name="LAST_SEEN",type="date",JSONPath=".status.lastSeen",description="When the hub heard the cluster, to the minute"
+// +kubebuilder:printcolumn:name="ENFORCEMENT",type="string",JSONPath=".status.enforcement",description="What holds changes in the cluster"
+// +kubebuilder:printcolumn:name="VERSION",type="string",JSONPath=".status.version",description="The version of Sluice in the cluster"
+// +kubebuilder:printcolumn:name="CORDONED",type="string",JSONPath=".spec.cordoned.reason",description="Why the cluster begins nothing new"
+// +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp"
+type FleetMember struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Who the cluster is.
+	Spec FleetMemberSpec `json:"spec"`
+	// What the hub knows of the cluster.
+	// +optional
+	Status FleetMemberStatus `json:"status,omitempty"`
 }
 
-// String returns the namespace and the name, with a slash between them.
-func (r FleetReference) String() string { return r.Namespace + "/" + r.Name }
+// FleetMemberList is a list of FleetMembers.
+//
+// +kubebuilder:object:root=true
+type FleetMemberList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
 
-// MaxServedVersions is how many versions a Rollout of a fleet remembers.
-const MaxServedVersions = 5
-
-// RolloutFleetStatus is what a Rollout that a FleetRollout governs remembers.
-type RolloutFleetStatus struct {
-	// The FleetRollout that it is about.
-	FleetRollout FleetReference `json:"fleetRollout"`
-	// The last permit of the hub.
-	// +optional
-	Permit *FleetPermit `json:"permit,omitempty"`
-	// The permit that a release has used up, and that release.
-	// +optional
-	Used *FleetPermitUse `json:"used,omitempty"`
-	// The version of the release under way, or of the last one.
-	// +optional
-	Releasing FleetVersion `json:"releasing,omitempty"`
-	// The versions that all pods have run, the present one first.
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=5
-	Served []FleetVersion `json:"served,omitempty"`
-	// The versions that were withdrawn.
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=64
-	Blocked []FleetBlock `json:"blocked,omitempty"`
-	// Why the present version runs although no permit allows it, as one word. Absent if it does not.
-	// +optional
-	Unpermitted string `json:"unpermitted,omitempty"`
-	// The release that goes on without permits.
-	// +optional
-	Override *FleetOverride `json:"override,omitempty"`
-	// Since when less than 90 % of the wanted pods are ready.
-	// +optional
-	UnreadySince *metav1.MicroTime `json:"unreadySince,omitempty"`
+	Items []FleetMember `json:"items"`
 }
 
-// FleetPermitUse says which release has used up a permit.
-type FleetPermitUse struct {
-	// Epoch of the permit.
-	Epoch int64 `json:"epoch"`
-	// Number of the permit in its epoch.
-	Seq int64 `json:"seq"`
-	// The release, as in status.sluice.epoch. 0 if it is not known.
+// FleetMemberSpec says who a cluster is. Labels of the FleetMember select it for plans and waves.
+type FleetMemberSpec struct {
+	// The public nkey of the cluster, which begins with U. The cluster signs its messages by the private one.
+	// +kubebuilder:validation:Pattern=`^U[A-Z2-7]{55}$`
+	Key string `json:"key"`
+	// A second key, while the cluster changes its key.
 	// +optional
-	Release int64 `json:"release,omitempty"`
-	// UID of its workload.
+	// +kubebuilder:validation:Pattern=`^U[A-Z2-7]{55}$`
+	NextKey string `json:"nextKey,omitempty"`
+	// The cluster begins no release. It still goes back if it must.
 	// +optional
-	WorkloadUID types.UID `json:"workloadUID,omitempty"`
-	// Its version, as in status.sluice.canaryRevision.
+	Cordoned *FleetCordon `json:"cordoned,omitempty"`
+	// The cluster has no users. The metrics of its releases say nothing, and it skips their analyses.
 	// +optional
-	Revision string `json:"revision,omitempty"`
-	// Why that release ended without success, as one word.
-	// +optional
-	Failure string `json:"failure,omitempty"`
+	NoTraffic bool `json:"noTraffic,omitempty"`
 }
 
-// FleetOverride lets one release go on without permits.
-type FleetOverride struct {
-	// The release, as in status.sluice.epoch.
-	Release int64 `json:"release"`
-	// The user who overrode the fleet. Absent if the release began before the fleet governed the Rollout.
-	// +optional
-	Actor string `json:"actor,omitempty"`
+// FleetCordon says why a cluster begins no release.
+type FleetCordon struct {
 	// Why.
 	// +optional
+	// +kubebuilder:validation:MaxLength=1024
 	Reason string `json:"reason,omitempty"`
-	// Epoch of the last permit at that time. The hub can still abort the release with a later permit.
+	// The cordon ends by itself at this time. Absent: a person removes it.
 	// +optional
-	Epoch int64 `json:"epoch,omitempty"`
-	// Number of that permit.
-	// +optional
-	Seq int64 `json:"seq,omitempty"`
+	Until *metav1.Time `json:"until,omitempty"`
 }
 
-// FleetLocalPauses says who ends the pauses in the steps of a cluster.
-//
-// +kubebuilder:validation:Enum=Pass;Keep
-type FleetLocalPauses string
+// FleetMemberStatus is what the hub knows of a cluster.
+type FleetMemberStatus struct {
+	// Ready, Unreachable or NameTaken.
+	// +optional
+	Phase FleetMemberPhase `json:"phase,omitempty"`
+	// The same as a sentence, with the next thing to do.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// When the hub heard the cluster last. The hub writes it once a minute.
+	// +optional
+	LastSeen *metav1.Time `json:"lastSeen,omitempty"`
+	// The UID of the namespace kube-system of the cluster that joined first under this name.
+	// +optional
+	UID string `json:"uid,omitempty"`
+	// The version of Sluice in the cluster.
+	// +optional
+	Version string `json:"version,omitempty"`
+	// How far the clock of the cluster is ahead of the hub's clock, to the second.
+	// +optional
+	ClockSkew *metav1.Duration `json:"clockSkew,omitempty"`
+	// What holds changes in the cluster. A cluster without it gets no permit.
+	// +optional
+	Enforcement FleetEnforcement `json:"enforcement,omitempty"`
+	// The public keys of the hub that the cluster trusts.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=4
+	HubKeys []string `json:"hubKeys,omitempty"`
+}
 
-// Values of FleetLocalPauses.
+// FleetMemberPhase says whether the hub hears a cluster.
+type FleetMemberPhase string
+
+// Values of FleetMemberPhase.
 const (
-	// FleetLocalPausesPass: the permit is the approval of the pauses.
-	FleetLocalPausesPass FleetLocalPauses = "Pass"
-	// FleetLocalPausesKeep: a person or a program approves them in each cluster.
-	FleetLocalPausesKeep FleetLocalPauses = "Keep"
+	// FleetMemberReady: the hub hears the cluster.
+	FleetMemberReady FleetMemberPhase = "Ready"
+	// FleetMemberUnreachable: the hub has not heard the cluster for 30 s.
+	FleetMemberUnreachable FleetMemberPhase = "Unreachable"
+	// FleetMemberNameTaken: another cluster sends messages under this name. Neither gets a permit.
+	FleetMemberNameTaken FleetMemberPhase = "NameTaken"
 )
 
-// Words for which a Rollout waits for its fleet. They are also reasons of reports.
-const (
-	// FleetReasonAwaitingPermit: no permit allows this version yet.
-	FleetReasonAwaitingPermit = "AwaitingPermit"
-	// FleetReasonPermitUsed: the permit is used up by an earlier release.
-	FleetReasonPermitUsed = "PermitUsed"
-	// FleetReasonAtHold: the permit goes no further.
-	FleetReasonAtHold = "AtHold"
-	// FleetReasonPermitExpired: the time of the permit is over.
-	FleetReasonPermitExpired = "PermitExpired"
-	// FleetReasonPlanChanged: the steps were changed after the permit was given.
-	FleetReasonPlanChanged = "PlanChanged"
-	// FleetReasonBlocked: the version was withdrawn.
-	FleetReasonBlocked = "Blocked"
-	// FleetReasonVersionUnknown: it is not known whether pods run the withdrawn version, because they are older than the Rollout's fleet.
-	FleetReasonVersionUnknown = "VersionUnknown"
-	// FleetReasonContested: the version was withdrawn, and a client has applied it again to a kind of workload that cannot be left held: its pods that
-	// are lost come back in that version.
-	FleetReasonContested = "Contested"
-	// FleetReasonNoWayBack: the version was withdrawn, and no earlier version is known.
-	FleetReasonNoWayBack = "NoWayBack"
-)
+// FleetEnforcement says what holds changes in a cluster.
+type FleetEnforcement string
 
-// Reasons for which a version runs without a permit.
+// Values of FleetEnforcement.
 const (
-	// FleetUnpermittedFirstInstall: the workload was created under the Rollout of a fleet.
-	FleetUnpermittedFirstInstall = "FirstInstall"
-	// FleetUnpermittedRecreated: the workload was deleted and created again.
-	FleetUnpermittedRecreated = "Recreated"
-	// FleetUnpermittedNotHeld: no policy has held the change, or a user has released the workload.
-	FleetUnpermittedNotHeld = "NotHeld"
+	// FleetEnforcementPolicy: admission policies.
+	FleetEnforcementPolicy FleetEnforcement = "Policy"
+	// FleetEnforcementWebhook: the webhook of the watcher.
+	FleetEnforcementWebhook FleetEnforcement = "Webhook"
+	// FleetEnforcementNone: nothing.
+	FleetEnforcementNone FleetEnforcement = "None"
 )

@@ -19,7 +19,7 @@ type FleetRolloutStatus struct {
 	Release *FleetRelease `json:"release,omitempty"`
 	// The plan that the release began with. A change of the FleetPlan counts for the next release.
 	// +optional
-	Plan *FleetPlanSpec `json:"plan,omitempty"`
+	Plan *FleetStrategy `json:"plan,omitempty"`
 	// The last grant.
 	// +optional
 	Grant *FleetGrant `json:"grant,omitempty"`
@@ -32,6 +32,22 @@ type FleetRolloutStatus struct {
 	// The same as a sentence, with the next thing to do.
 	// +optional
 	Message string `json:"message,omitempty"`
+	// How many clusters have each phase.
+	// +optional
+	Counts map[FleetTargetPhase]int32 `json:"counts,omitempty"`
+	// What needs a person, the oldest first. At most 20 entries.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=20
+	Attention []FleetAttention `json:"attention,omitempty"`
+	// Conditions of the release: Ready, Reconciling, and Stalled if a person must act.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// The generation of the FleetRollout that the rest of the status is about.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// The wave under way, counted from 1.
 	// +optional
 	Wave int32 `json:"wave,omitempty"`
@@ -58,6 +74,10 @@ type FleetRolloutStatus struct {
 	// The same for the soaks of those waves.
 	// +optional
 	SkipSoak bool `json:"skipSoak,omitempty"`
+	// Names of templates whose analyses the clusters of those waves skip.
+	// +optional
+	// +listType=atomic
+	SkipAnalyses []string `json:"skipAnalyses,omitempty"`
 	// A person paused the release by a command.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
@@ -86,6 +106,21 @@ type FleetRolloutStatus struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
 	Transitions []FleetTransition `json:"transitions,omitempty"`
+}
+
+// FleetAttention is something that needs a person.
+type FleetAttention struct {
+	// The cluster. Absent for the release as a whole.
+	// +optional
+	Cluster string `json:"cluster,omitempty"`
+	// Why, as one word.
+	Reason string `json:"reason"`
+	// Since when.
+	// +optional
+	Since *metav1.MicroTime `json:"since,omitempty"`
+	// What to do.
+	// +optional
+	Message string `json:"message,omitempty"`
 }
 
 // FleetPhase is the phase of a release over all clusters.
@@ -123,12 +158,19 @@ const (
 )
 
 // FleetRelease names the version of a release.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.version) || has(self.images)",message="name the release by version, by images, or by both"
 type FleetRelease struct {
 	// The version that the workloads carry: the annotation sluice.dev/version, or else their rollout-id.
 	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[!-~]+$')",message="write a version of 1 to 253 ASCII characters without spaces"
 	Version string `json:"version,omitempty"`
 	// Images by the names of their containers.
 	// +optional
+	// +kubebuilder:validation:MinProperties=1
+	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(c, c != '' && c.size() <= 63 && self[c] != '')",message="give each container a name of 1 to 63 characters and an image"
 	Images map[string]string `json:"images,omitempty"`
 }
 
@@ -222,6 +264,12 @@ type FleetApproval struct {
 	Actor string `json:"actor,omitempty"`
 	// When it was accepted.
 	Time metav1.MicroTime `json:"time"`
+	// The id of the event that brought it.
+	// +optional
+	EventID string `json:"eventID,omitempty"`
+	// The source of the event that brought it.
+	// +optional
+	Source string `json:"source,omitempty"`
 	// The comment of the actor.
 	// +optional
 	Comment string `json:"comment,omitempty"`
@@ -247,10 +295,18 @@ type FleetCommand struct {
 	Version string `json:"version,omitempty"`
 	// The last wave that Promote is for, counted from 1. 0: the wave under way.
 	// +optional
+	// +kubebuilder:validation:Minimum=0
 	Through int32 `json:"through,omitempty"`
 	// Promote passes over soaks as well.
 	// +optional
 	SkipSoak bool `json:"skipSoak,omitempty"`
+	// Promote passes over the analyses of these AnalysisTemplates and ClusterAnalysisTemplates as well.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	SkipAnalyses []string `json:"skipAnalyses,omitempty"`
 	// The user who gives it.
 	// +kubebuilder:validation:MaxLength=1024
 	Actor string `json:"actor"`
@@ -293,6 +349,15 @@ type FleetTransition struct {
 	// The wave it happened in, counted from 1. 0 outside of waves.
 	// +optional
 	Wave int32 `json:"wave,omitempty"`
+	// The release, abort or withdrawal that it belongs to.
+	// +optional
+	Epoch int64 `json:"epoch,omitempty"`
+	// The epoch in which that release began.
+	// +optional
+	Began int64 `json:"began,omitempty"`
+	// The version of that release, as in permits.
+	// +optional
+	Version string `json:"version,omitempty"`
 	// Why, as one word.
 	// +optional
 	Reason string `json:"reason,omitempty"`

@@ -1,6 +1,53 @@
 package api
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// FleetTarget is one cluster in the release of a FleetRollout. Its name is the name of the FleetRollout, a dot, and the name of the cluster. The hub writes it,
+// and the FleetRollout owns it. Its spec and its status are written together.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=fleettargets,shortName=ft,categories=sluice
+// +kubebuilder:printcolumn:name="CLUSTER",type="string",JSONPath=".spec.cluster",description="The cluster"
+// +kubebuilder:printcolumn:name="WAVE",type="integer",JSONPath=".status.wave",description="The wave of the cluster, counted from 1"
+// +kubebuilder:printcolumn:name="PHASE",type="string",JSONPath=".status.phase",description="How far the cluster has come"
+// +kubebuilder:printcolumn:name="REASON",type="string",JSONPath=".status.reason",description="Why, as one word"
+// +kubebuilder:printcolumn:name="STEP",type="integer",JSONPath=".status.report.step",description="The step that its release has reached, counted from 1"
+// +kubebuilder:printcolumn:name="SINCE",type="date",JSONPath=".status.since",description="When the phase began"
+// +kubebuilder:printcolumn:name="MESSAGE",type="string",priority=1,JSONPath=".status.report.message",description="What the cluster last said"
+type FleetTarget struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// What the hub allows the cluster.
+	Spec FleetTargetSpec `json:"spec"`
+	// What the hub knows of the cluster.
+	// +optional
+	Status FleetTargetStatus `json:"status,omitempty"`
+}
+
+// FleetTargetList is a list of FleetTargets.
+//
+// +kubebuilder:object:root=true
+type FleetTargetList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []FleetTarget `json:"items"`
+}
+
+// FleetTargetSpec is what the hub allows one cluster.
+type FleetTargetSpec struct {
+	// The name of the FleetMember.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Cluster string `json:"cluster"`
+	// The last permit.
+	Permit FleetPermit `json:"permit"`
+}
 
 // FleetPermit is what the hub allows one cluster. A later one has a higher (epoch, seq).
 type FleetPermit struct {
@@ -13,9 +60,15 @@ type FleetPermit struct {
 	// The version that it is about, in the form of status.blocked of a FleetRollout. Empty for Abort.
 	// +optional
 	Version string `json:"version,omitempty"`
-	// Hash of the pod template in this cluster. The member runs no other template under this permit. Empty for Abort and Withdraw.
+	// Hash of the pod template in this cluster. The member runs no other template under this permit. Empty for Abort and Withdraw, and with images.
 	// +optional
 	Revision string `json:"revision,omitempty"`
+	// UID of the Rollout that has reported the template. A Rollout that was created again begins nothing under this permit.
+	// +optional
+	RolloutUID types.UID `json:"rolloutUID,omitempty"`
+	// The images that the member sets, by the names of their containers. It runs no other template under this permit than the one that results.
+	// +optional
+	Images map[string]string `json:"images,omitempty"`
 	// The step at which the release holds, counted from 1. 0: it goes on to the end.
 	// +optional
 	HoldAt int32 `json:"holdAt,omitempty"`
@@ -28,6 +81,13 @@ type FleetPermit struct {
 	// Who ends the pauses in the steps of the cluster. Pass by default.
 	// +optional
 	LocalPauses FleetLocalPauses `json:"localPauses,omitempty"`
+	// The cluster has no users, and its release skips its analyses.
+	// +optional
+	NoTraffic bool `json:"noTraffic,omitempty"`
+	// Names of templates whose analyses the release skips, because a person said so.
+	// +optional
+	// +listType=atomic
+	SkipAnalyses []string `json:"skipAnalyses,omitempty"`
 	// How many clusters the release has in all.
 	// +optional
 	Clusters int32 `json:"clusters,omitempty"`
@@ -51,8 +111,12 @@ type FleetReport struct {
 	// The permit that the member has committed, 0 and 0 for none.
 	// +optional
 	Epoch int64 `json:"epoch,omitempty"`
+	// The number of that permit in its epoch.
 	// +optional
 	Seq int64 `json:"seq,omitempty"`
+	// UID of the Rollout.
+	// +optional
+	RolloutUID types.UID `json:"rolloutUID,omitempty"`
 	// What the member does about that permit.
 	State FleetReportState `json:"state"`
 	// Why, as one word: for Failed, what failed.
@@ -79,7 +143,7 @@ type FleetReport struct {
 	// Less than 90 % of the wanted pods were ready for 60 s.
 	// +optional
 	Unhealthy bool `json:"unhealthy,omitempty"`
-	// The member knows a version to go back to.
+	// The member knows a version to go back to, from the one that it holds or releases, or else from the next one.
 	// +optional
 	CanGoBack bool `json:"canGoBack,omitempty"`
 	// Why the template runs although no permit allows it, empty if it does not.
@@ -135,9 +199,13 @@ type FleetTargetStatus struct {
 	// When the phase began.
 	// +optional
 	Since *metav1.MicroTime `json:"since,omitempty"`
+	// The epoch in which the release began that the phase is about.
+	// +optional
+	Began int64 `json:"began,omitempty"`
 	// The permit that the times and the failure below are about.
 	// +optional
 	Epoch int64 `json:"epoch,omitempty"`
+	// The number of that permit in its epoch.
 	// +optional
 	Seq int64 `json:"seq,omitempty"`
 	// Why the cluster has failed in this release, as one word. It stays until a person lets the cluster try again.

@@ -11,8 +11,8 @@ import (
 
 // Prefixes of the keys of a version.
 const (
-	prefixVersion = "version/"
-	prefixImages  = "images/"
+	PrefixFleetVersion = "version/"
+	PrefixFleetImages  = "images/"
 )
 
 // FleetImagesDigest returns "sha256:" and the SHA-256 digest in hex over the sorted pairs of container and image, each as name, NUL, image, NUL. Of an
@@ -42,21 +42,26 @@ func imageName(image string) string {
 func (r FleetRelease) Key() string {
 	switch {
 	case r.Version != "":
-		return prefixVersion + r.Version
+		return PrefixFleetVersion + r.Version
 	case len(r.Images) > 0:
-		return prefixImages + FleetImagesDigest(r.Images)
+		return PrefixFleetImages + FleetImagesDigest(r.Images)
 	}
 	return ""
+}
+
+// Same reports whether two releases name the same version.
+func (r FleetRelease) Same(other FleetRelease) bool {
+	return r.Version == other.Version && FleetImagesDigest(r.Images) == FleetImagesDigest(other.Images)
 }
 
 // Keys returns the names that a permit or a list of blocked versions may use for the version.
 func (v FleetVersion) Keys() []string {
 	var keys []string
 	if v.Version != "" {
-		keys = append(keys, prefixVersion+v.Version)
+		keys = append(keys, PrefixFleetVersion+v.Version)
 	}
 	if v.Images != "" {
-		keys = append(keys, prefixImages+v.Images)
+		keys = append(keys, PrefixFleetImages+v.Images)
 	}
 	return keys
 }

@@ -30,6 +30,14 @@ const (
 	LabelControllerRevisionHash = "controller-revision-hash"
 )
 
+// Labels of FleetTargets.
+const (
+	// LabelFleetRollout is the name of the FleetRollout, or its UID if the name is too long for a label.
+	LabelFleetRollout = "sluice.dev/fleet-rollout"
+	// LabelFleetMember is the name of the FleetMember.
+	LabelFleetMember = "sluice.dev/fleet-member"
+)
+
 // Values of LabelWorkloadType.
 const (
 	WorkloadTypeDeployment  = "deployment"

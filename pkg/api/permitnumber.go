@@ -1,9 +1,27 @@
 package api
 
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
 // PermitNumber identifies a permit of a fleet. A later one has a higher Epoch, or the same Epoch and a higher Seq.
 //
 // +k8s:deepcopy-gen=false
 type PermitNumber struct{ Epoch, Seq int64 }
+
+// String returns both numbers with a dot between them, as annotations have them.
+func (n PermitNumber) String() string { return fmt.Sprintf("%d.%d", n.Epoch, n.Seq) }
+
+// ParsePermitNumber is the inverse of String. ok is false for a text that is no number of a permit.
+func ParsePermitNumber(text string) (n PermitNumber, ok bool) {
+	epoch, seq, _ := strings.Cut(text, ".")
+	var errEpoch, errSeq error
+	n.Epoch, errEpoch = strconv.ParseInt(epoch, 10, 64)
+	n.Seq, errSeq = strconv.ParseInt(seq, 10, 64)
+	return n, errEpoch == nil && errSeq == nil && n.Epoch > 0 && n.Seq >= 0
+}
 
 // Before reports whether a permit was given before another one.
 func (n PermitNumber) Before(other PermitNumber) bool {
@@ -24,6 +42,14 @@ func (u *FleetPermitUse) Number() PermitNumber {
 		return PermitNumber{}
 	}
 	return PermitNumber{u.Epoch, u.Seq}
+}
+
+// Number returns the number of the permit whose images were set, the zero value for nil.
+func (d *FleetDelivered) Number() PermitNumber {
+	if d == nil {
+		return PermitNumber{}
+	}
+	return PermitNumber{d.Epoch, d.Seq}
 }
 
 // Number returns the number of the last permit that the user overrode.

@@ -23,6 +23,14 @@ const (
 	RefusalExpired Refusal = "Expired"
 	// RefusalNotAllowed: the sender may not decide about this Rollout.
 	RefusalNotAllowed Refusal = "NotAllowed"
+	// RefusalWrongWave: the release of a fleet is in another wave than the one named.
+	RefusalWrongWave Refusal = "WrongWave"
+	// RefusalBlocked: the version was withdrawn from the fleet, and no user has unblocked it.
+	RefusalBlocked Refusal = "Blocked"
+	// RefusalWrongPlan: the FleetRollout cannot follow the FleetPlan that is named.
+	RefusalWrongPlan Refusal = "WrongPlan"
+	// RefusalNotAHub: the cluster is not the hub of a fleet.
+	RefusalNotAHub Refusal = "NotAHub"
 	// RefusalAnalysisFailed: the analysis of the step has failed, which an approval does not overrule.
 	RefusalAnalysisFailed Refusal = "AnalysisFailed"
 )

@@ -23,6 +23,10 @@ const GroupSluice = "sluice.dev"
 const (
 	KindAnalysisTemplate        = "AnalysisTemplate"
 	KindClusterAnalysisTemplate = "ClusterAnalysisTemplate"
+	KindFleetMember             = "FleetMember"
+	KindFleetPlan               = "FleetPlan"
+	KindFleetRollout            = "FleetRollout"
+	KindFleetTarget             = "FleetTarget"
 )
 
 // Kinds of Group.
@@ -62,6 +66,25 @@ func ClusterAnalysisTemplateResource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: GroupSluice, Version: V1alpha1, Resource: "clusteranalysistemplates"}
 }
 
+// FleetGroupVersion returns the version of the kinds of a fleet's hub.
+func FleetGroupVersion() schema.GroupVersion {
+	return schema.GroupVersion{Group: GroupSluice, Version: V1alpha1}
+}
+
+// Resources of a fleet's hub.
+func FleetMemberResource() schema.GroupVersionResource {
+	return FleetGroupVersion().WithResource("fleetmembers")
+}
+func FleetPlanResource() schema.GroupVersionResource {
+	return FleetGroupVersion().WithResource("fleetplans")
+}
+func FleetRolloutResource() schema.GroupVersionResource {
+	return FleetGroupVersion().WithResource("fleetrollouts")
+}
+func FleetTargetResource() schema.GroupVersionResource {
+	return FleetGroupVersion().WithResource("fleettargets")
+}
+
 // AddToScheme registers each type under the version that Sluice uses. Rollout is
 // registered as v1beta1 only, because a scheme wants one version for each Go type.
 func AddToScheme(s *runtime.Scheme) error {
@@ -71,7 +94,8 @@ func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(old, &TrafficRouting{}, &TrafficRoutingList{}, &RolloutHistory{}, &RolloutHistoryList{})
 	metav1.AddToGroupVersion(s, old)
 	ours := schema.GroupVersion{Group: GroupSluice, Version: V1alpha1}
-	s.AddKnownTypes(ours, &AnalysisTemplate{}, &AnalysisTemplateList{}, &ClusterAnalysisTemplate{}, &ClusterAnalysisTemplateList{})
+	s.AddKnownTypes(ours, &AnalysisTemplate{}, &AnalysisTemplateList{}, &ClusterAnalysisTemplate{}, &ClusterAnalysisTemplateList{},
+		&FleetMember{}, &FleetMemberList{}, &FleetPlan{}, &FleetPlanList{}, &FleetRollout{}, &FleetRolloutList{}, &FleetTarget{}, &FleetTargetList{})
 	metav1.AddToGroupVersion(s, ours)
 	return nil
 }

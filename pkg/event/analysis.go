@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
-
-	cloudevents "github.com/cloudevents/sdk-go/v2/event"
 )
 
 // Types of events about analyses.
@@ -142,13 +140,7 @@ func (a Analysis) runID() string {
 
 func (a Analysis) newEvent(kind, id string, at time.Time, data any) (Event, error) {
 	of := Rollout{Cluster: a.Cluster, Namespace: a.Namespace, Name: a.Name, UID: a.UID}
-	e := cloudevents.New()
-	e.SetType(kind)
-	e.SetSource(of.Source())
-	e.SetSubject(of.Subject())
-	e.SetID(id)
-	e.SetTime(at)
-	e.SetExtension("partitionkey", of.Cluster+"/"+of.Namespace+"/"+of.Name)
+	e := of.newEvent(kind, id, at)
 	if a.UID == "" || a.Scope == "" {
 		return Event{}, fmt.Errorf("build event %s: uid and scope must be set", id)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 )
 
 // fields are the members of a JSON object, by their exact names.
@@ -69,4 +70,50 @@ func (f fields) readText(name string, into *string, most int) error {
 		allowed = "\n\r\t"
 	}
 	return checkText("data."+name, *into, most, allowed)
+}
+
+// textField is a field with a text, and the most bytes that it may have.
+type textField struct {
+	name  string
+	value *string
+	most  int
+}
+
+func (f fields) readTexts(list []textField) error {
+	for _, text := range list {
+		if err := f.readText(text.name, text.value, text.most); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readStep reads the number of a step. JSON has one kind of number, so 2.0 is 2.
+func (f fields) readStep() (*int32, error) {
+	var n float64
+	given, err := f.readField("step", &n)
+	if !given || err != nil {
+		return nil, err
+	}
+	if n != math.Trunc(n) || n < 1 || n > math.MaxInt32 {
+		return nil, fmt.Errorf("data.step is %v, want the number of a step, counted from 1", n)
+	}
+	step := int32(n)
+	return &step, nil
+}
+
+// maxEpoch is the largest number that every reader of JSON reads exactly.
+const maxEpoch = 1 << 53
+
+// readEpoch reads the number of a fleet's release, 0 for none.
+func (f fields) readEpoch() (int64, error) {
+	var n float64
+	given, err := f.readField("epoch", &n)
+	if !given || err != nil {
+		return 0, err
+	}
+	if n != math.Trunc(n) || n < 1 || n > maxEpoch {
+		return 0, fmt.Errorf("data.epoch is %v, want the number of a release, as status.epoch of the FleetRollout has it", n)
+	}
+	return int64(n), nil
 }

@@ -7,29 +7,32 @@ import (
 	"fmt"
 	"time"
 
-	cloudevents "github.com/cloudevents/sdk-go/v2/event"
-
 	"sluice.dev/sluice/pkg/api"
 )
 
 // ExtensionCausation is the event attribute with the id of the event that this event answers.
 const ExtensionCausation = "causationid"
 
-// Decided is the data of an event of [TypeDecided]: the answer to an approval. The same (Principal, ApprovalSource, ApprovalID) always gets the same
-// answer.
+// Decided is the data of an event of [TypeDecided]: the answer to an approval, or to the event that names the version of a fleet's release. The same
+// (Principal, ApprovalSource, ApprovalID) always gets the same answer.
 type Decided struct {
 	Accepted bool `json:"accepted"`
 	// Refusal is empty if the approval was accepted.
 	Refusal Refusal `json:"refusal,omitempty"`
 	// Message is a sentence with the next thing to do.
 	Message string `json:"message"`
-	// Decision is the requested decision, empty if Sluice could not read it.
+	// Decision is the requested decision, empty if Sluice could not read it. [DecisionRelease] answers an event of [TypeFleetRelease].
 	Decision api.Decision `json:"decision,omitempty"`
 	// Step is the step that was decided about, or the step of the release; 0 without a step.
 	Step int32 `json:"step,omitempty"`
 	// Revision and RolloutID identify the release of the decision.
 	Revision  string `json:"revision,omitempty"`
 	RolloutID string `json:"rolloutID,omitempty"`
+	// UID, Epoch, Wave and Version identify the release of a FleetRollout, and the wave that it was in.
+	UID     string `json:"uid,omitempty"`
+	Epoch   int64  `json:"epoch,omitempty"`
+	Wave    string `json:"wave,omitempty"`
+	Version string `json:"version,omitempty"`
 	// Principal is the sender's name as NATS or the API server knows it.
 	Principal      string `json:"principal"`
 	ApprovalSource string `json:"approvalSource"`
@@ -41,7 +44,11 @@ type Decided struct {
 // cannot get the answer to a decision that another principal sent under the same id.
 func DecidedID(of Rollout, principal, source, id string) string {
 	hash := sha256.New()
-	for _, part := range []string{of.Cluster, of.Namespace, of.Name, principal, source, id} {
+	parts := []string{of.Cluster, of.Namespace, of.Name, principal, source, id}
+	if of.Fleet {
+		parts = append(parts, resourceFleets)
+	}
+	for _, part := range parts {
 		fmt.Fprintf(hash, "%d:%s", len(part), part)
 	}
 	return "approval/" + hex.EncodeToString(hash.Sum(nil)[:16])
@@ -50,13 +57,7 @@ func DecidedID(of Rollout, principal, source, id string) string {
 // NewDecided returns the event that answers an approval about a Rollout. The UID of the Rollout may be empty. The same answer at the same time is the
 // same event.
 func NewDecided(of Rollout, d Decided, at time.Time) (Event, error) {
-	e := cloudevents.New()
-	e.SetType(TypeDecided)
-	e.SetSource(of.Source())
-	e.SetSubject(of.Subject())
-	e.SetID(DecidedID(of, d.Principal, d.ApprovalSource, d.ApprovalID))
-	e.SetTime(at)
-	e.SetExtension("partitionkey", of.Cluster+"/"+of.Namespace+"/"+of.Name)
+	e := of.newEvent(TypeDecided, DecidedID(of, d.Principal, d.ApprovalSource, d.ApprovalID), at)
 	if d.ApprovalID != "" {
 		e.SetExtension(ExtensionCausation, d.ApprovalID)
 	}

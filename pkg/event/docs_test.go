@@ -27,12 +27,15 @@ func TestTheVocabularyIsDocumented(t *testing.T) {
 	}
 	want := string(have)
 	for name, text := range map[string]string{
-		"vocabulary": vocabularyTable(),
-		"example":    "```\n" + message(t) + "```\n",
-		"schema":     "```json\n" + schemaFile(t, "release") + "```\n",
-		"decided":    "```json\n" + schemaFile(t, "decided") + "```\n",
-		"measured":   "```json\n" + schemaFile(t, "measured") + "```\n",
-		"verdict":    "```json\n" + schemaFile(t, "verdict") + "```\n",
+		"vocabulary":       vocabularyTable(event.RolloutVocabulary()),
+		"fleet vocabulary": vocabularyTable(event.FleetVocabulary()),
+		"example":          "```\n" + message(t, told(t, threeSteps(), 43)) + "```\n",
+		"fleet example":    "```\n" + message(t, fleetTold(t, aFleetRelease(), 43)) + "```\n",
+		"schema":           "```json\n" + schemaFile(t, "release") + "```\n",
+		"fleet schema":     "```json\n" + schemaFile(t, "fleet") + "```\n",
+		"decided":          "```json\n" + schemaFile(t, "decided") + "```\n",
+		"measured":         "```json\n" + schemaFile(t, "measured") + "```\n",
+		"verdict":          "```json\n" + schemaFile(t, "verdict") + "```\n",
 	} {
 		want = fill(t, want, name, text)
 	}
@@ -58,21 +61,26 @@ func fill(t *testing.T, page, name, text string) string {
 	return before + "<!-- begin " + name + " -->\n" + text + "<!-- end " + name + " -->" + after
 }
 
-func vocabularyTable() string {
+func vocabularyTable(kinds []event.Kind) string {
 	var b strings.Builder
 	b.WriteString("| type | when | cause | data that is always there |\n|---|---|---|---|\n")
-	for _, k := range event.Vocabulary() {
+	for _, k := range kinds {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", k.Type(), k.When, k.Cause, strings.Join(k.RequiredFields(), ", "))
 	}
 	return b.String()
 }
 
-// message returns the example with its headers in order.
-func message(t *testing.T) string {
-	t.Helper()
+// threeSteps is the release of the example.
+func threeSteps() rollout.Seen {
 	seen := aRelease()
 	seen.Spec.Steps = append(seen.Spec.Steps, rollout.Step{})
-	header, body, err := event.Encode(told(t, seen, 43))
+	return seen
+}
+
+// message returns an example with its headers in order.
+func message(t *testing.T, e event.Event) string {
+	t.Helper()
+	header, body, err := event.Encode(e)
 	if err != nil {
 		t.Fatal(err)
 	}

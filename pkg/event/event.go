@@ -17,31 +17,70 @@ import (
 // Event is a CloudEvent, specification version 1.0.
 type Event = cloudevents.Event
 
-// Rollout identifies the Rollout of an event.
+// Rollout identifies the Rollout, or the FleetRollout, of an event.
 type Rollout struct {
 	Cluster, Namespace, Name string
-	// UID is the Rollout's metadata.uid. ParseSource leaves it empty.
+	// UID is the metadata.uid of the object. ParseSource leaves it empty.
 	UID string
+	// Fleet: it is a FleetRollout, at the hub of a fleet.
+	Fleet bool
 }
 
-// Source returns the event attribute "source": /clusters/<cluster>/namespaces/<namespace>/rollouts/<name>.
+// Resources in sources and subjects of events.
+const (
+	resourceRollouts = "rollouts"
+	resourceFleets   = "fleetrollouts"
+)
+
+func (r Rollout) resource() string {
+	if r.Fleet {
+		return resourceFleets
+	}
+	return resourceRollouts
+}
+
+// Source returns the event attribute "source": /clusters/<cluster>/namespaces/<namespace>/rollouts/<name>. A FleetRollout has fleetrollouts in the place of
+// rollouts.
 func (r Rollout) Source() string {
 	return "/clusters/" + r.Cluster + "/" + r.Subject()
 }
 
-// Subject returns the event attribute "subject": namespaces/<namespace>/rollouts/<name>.
+// Subject returns the event attribute "subject": the source without the cluster.
 func (r Rollout) Subject() string {
-	return "namespaces/" + r.Namespace + "/rollouts/" + r.Name
+	return "namespaces/" + r.Namespace + "/" + r.resource() + "/" + r.Name
+}
+
+// partitionKey returns the event attribute "partitionkey".
+func (r Rollout) partitionKey() string {
+	key := r.Cluster + "/" + r.Namespace + "/" + r.Name
+	if r.Fleet {
+		key += "/fleet"
+	}
+	return key
+}
+
+// newEvent returns an event about the object, without data.
+func (r Rollout) newEvent(kind, id string, at time.Time) Event {
+	e := cloudevents.New()
+	e.SetType(kind)
+	e.SetSource(r.Source())
+	e.SetSubject(r.Subject())
+	e.SetID(id)
+	e.SetTime(at)
+	e.SetExtension("partitionkey", r.partitionKey())
+	return e
 }
 
 // ParseSource is the inverse of Rollout.Source.
 func ParseSource(source string) (Rollout, error) {
-	p := strings.Split(source, "/")
-	if len(p) != 7 || p[0] != "" || p[1] != "clusters" || p[3] != "namespaces" || p[5] != "rollouts" ||
-		p[2] == "" || p[4] == "" || p[6] == "" {
+	rest, ok := strings.CutPrefix(source, "/clusters/")
+	cluster, subject, _ := strings.Cut(rest, "/")
+	r, err := ParseSubject(subject)
+	if !ok || cluster == "" || err != nil {
 		return Rollout{}, fmt.Errorf("parse event source %q: want /clusters/<cluster>/namespaces/<namespace>/rollouts/<name>", source)
 	}
-	return Rollout{Cluster: p[2], Namespace: p[4], Name: p[6]}, nil
+	r.Cluster = cluster
+	return r, nil
 }
 
 // TypeOf returns the event attribute "type": dev.sluice.<noun>.<verb>.v1.
@@ -64,15 +103,9 @@ type Change struct {
 
 // NewChange returns the event about a change of a Rollout. The same change always has the same id, <uid>/<seq>, even if it is sent many times.
 func NewChange(of Rollout, c Change) (Event, error) {
-	e := cloudevents.New()
-	e.SetType(TypeOf(c.Noun, c.Verb))
-	e.SetSource(of.Source())
-	e.SetSubject(of.Subject())
-	e.SetID(fmt.Sprintf("%s/%d", of.UID, c.Seq))
-	e.SetTime(c.At)
+	e := of.newEvent(TypeOf(c.Noun, c.Verb), fmt.Sprintf("%s/%d", of.UID, c.Seq), c.At)
 	// Consumers compare sequences as strings; 19 digits hold any int64.
 	e.SetExtension("sequence", fmt.Sprintf("%019d", c.Seq))
-	e.SetExtension("partitionkey", of.Cluster+"/"+of.Namespace+"/"+of.Name)
 	if c.Traceparent != "" {
 		e.SetExtension("traceparent", c.Traceparent)
 	}

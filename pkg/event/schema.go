@@ -5,6 +5,7 @@ import (
 	"embed"
 	"encoding/json"
 	"fmt"
+	"strings"
 )
 
 //go:embed schema/*.json
@@ -13,23 +14,27 @@ var schemas embed.FS
 // schemaID is the beginning of each schema's $id. It is a name, not an address for downloads.
 const schemaID = "https://sluice.dev/schemas/event/"
 
-// SchemaOf returns the JSON Schema (2020-12) of the data of an event of this type, indented. It also has the schema of [TypeApproval], which users
-// send to Sluice. Data may have fields that the schema does not name, because later versions add fields.
+// SchemaOf returns the JSON Schema (2020-12) of the data of an event of this type, indented. It also has the schemas of [TypeApproval] and
+// [TypeFleetRelease], which users send to Sluice. Data may have fields that the schema does not name, because later versions add fields.
 func SchemaOf(kind string) ([]byte, error) {
 	k, ok := findKind(kind)
 	if !ok {
 		return nil, fmt.Errorf("there is no event of type %q", kind)
 	}
 	file, needs := "release", k.RequiredFields()
-	switch kind {
-	case TypeDecided:
+	switch {
+	case kind == TypeDecided:
 		file = "decided"
-	case TypeApproval:
+	case kind == TypeApproval:
 		file = "approval"
-	case TypeMeasured:
+	case kind == TypeFleetRelease:
+		file = "fleet_release"
+	case kind == TypeMeasured:
 		file = "measured"
-	case TypeVerdict:
+	case kind == TypeVerdict:
 		file = "verdict"
+	case strings.HasPrefix(k.Noun, "fleet."):
+		file = "fleet"
 	}
 	text, err := schemas.ReadFile("schema/" + file + ".json")
 	if err != nil {
@@ -73,6 +78,12 @@ func encodeSchema(s schema) ([]byte, error) {
 // RequiredFields returns the fields in the data of every event of this kind, without the fields that all events have.
 func (k Kind) RequiredFields() []string {
 	switch {
+	case k.Noun == nounFleetRelease:
+		return []string{"message"}
+	case k.Noun == nounFleetWave:
+		return []string{"release", "wave", "message"}
+	case k.Noun == nounFleetCluster:
+		return []string{"release", "member", "message"}
 	case k.Noun == "step":
 		return []string{"release", "step", "from", "message"}
 	case k.Type() == TypeMeasured:
@@ -88,8 +99,11 @@ func (k Kind) RequiredFields() []string {
 }
 
 func findKind(kind string) (Kind, bool) {
-	if kind == TypeApproval {
-		return Kind{When: "A decision about a paused step, sent to Sluice."}, true
+	switch kind {
+	case TypeApproval:
+		return Kind{When: "A decision about a paused step, or about a wave of a fleet, sent to Sluice."}, true
+	case TypeFleetRelease:
+		return Kind{When: "The version of the next release of a FleetRollout, sent to the hub of a fleet."}, true
 	}
 	for _, k := range Vocabulary() {
 		if k.Type() == kind {

@@ -20,7 +20,7 @@ func types() (list []string) {
 	for _, k := range event.Vocabulary() {
 		list = append(list, k.Type())
 	}
-	return append(list, event.TypeApproval)
+	return append(list, event.TypeApproval, event.TypeFleetRelease)
 }
 
 func compiled(t *testing.T, kind string) *jsonschema.Schema {
@@ -71,7 +71,7 @@ func TestSchemasNameTheFieldsThatAreSent(t *testing.T) {
 	t.Parallel()
 	for kind, data := range map[string]any{
 		"dev.sluice.step.paused.v1": event.Data{}, event.TypeDecided: event.Decided{}, event.TypeApproval: event.Approval{},
-		event.TypeMeasured: event.Measured{}, event.TypeVerdict: event.Verdict{},
+		event.TypeMeasured: event.Measured{}, event.TypeVerdict: event.Verdict{}, "dev.sluice.fleet.wave.passed.v1": event.FleetData{}, event.TypeFleetRelease: event.FleetRelease{},
 	} {
 		text, err := event.SchemaOf(kind)
 		if err != nil {
@@ -119,13 +119,13 @@ func structFields(path string, t reflect.Type) (list []string) {
 			inner = inner.Elem()
 		}
 		kind := map[reflect.Kind]string{
-			reflect.String: "string", reflect.Bool: "boolean", reflect.Int32: "integer", reflect.Int64: "integer", reflect.Float64: "number", reflect.Struct: "object", reflect.Slice: "array",
+			reflect.String: "string", reflect.Bool: "boolean", reflect.Int32: "integer", reflect.Int64: "integer", reflect.Float64: "number", reflect.Struct: "object", reflect.Map: "object", reflect.Slice: "array",
 		}[inner.Kind()]
 		list = append(list, fmt.Sprintf("%s%s %s", path, name, kind))
 		if kind == "array" && inner.Elem().Kind() == reflect.Struct {
 			list = append(list, structFields(path+name+"[].", inner.Elem())...)
 		}
-		if kind == "object" {
+		if inner.Kind() == reflect.Struct {
 			list = append(list, structFields(path+name+".", inner)...)
 		}
 	}
@@ -151,6 +151,11 @@ func TestSchemasRefuse(t *testing.T) {
 		"a refused decision without a refusal":  {event.TypeDecided, `{"accepted":false,"message":"m","principal":"p","approvalSource":"/ci","approvalID":"1"}`, false},
 		"nothing of an approval with an image":  {event.TypeApproval, `{"decision":"approve","image":"x"}`, true},
 		"an approval that names no release":     {event.TypeApproval, `{"decision":"approve"}`, false},
+		"nothing of an approval of a wave":      {event.TypeApproval, `{"decision":"approve","uid":"u","epoch":7,"wave":"canary"}`, true},
+		"an approval of a wave of no release":   {event.TypeApproval, `{"decision":"approve","uid":"u","wave":"canary"}`, false},
+		"nothing of a fleet's version":          {event.TypeFleetRelease, `{"version":"v2"}`, true},
+		"a fleet's release without a version":   {event.TypeFleetRelease, `{"plan":"hotfix"}`, false},
+		"an event of a cluster without one":     {"dev.sluice.fleet.cluster.failed.v1", `{` + who + `"release":{"epoch":1},"to":"Failed","message":"m","cause":"Fleet"}`, false},
 		"an approval that is neither yes or no": {event.TypeApproval, `{"decision":"maybe","image":"x"}`, false},
 	} {
 		if err := valid(t, compiled(t, c.kind), c.data); (err == nil) != c.ok {

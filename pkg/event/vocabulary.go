@@ -49,7 +49,10 @@ const (
 )
 
 // Vocabulary lists every type of event that Sluice sends.
-func Vocabulary() []Kind {
+func Vocabulary() []Kind { return append(RolloutVocabulary(), FleetVocabulary()...) }
+
+// RolloutVocabulary lists every type of event that Sluice sends about Rollouts.
+func RolloutVocabulary() []Kind {
 	return []Kind{
 		{Noun: "rollout", Verb: "started", Cause: CauseWorkload, to: rollout.StateInitializing,
 			When: "The workload has a new version. Sluice holds it and begins the release."},
@@ -122,9 +125,14 @@ func Vocabulary() []Kind {
 		{Noun: "analysis", Verb: "verdict", Cause: CauseAnalysis,
 			When: "The verdict of the metrics about a step or a release has changed. data.from and data.to are the phases of the analysis."},
 
-		{Noun: "approval", Verb: "decided",
-			When: "Sluice has accepted or refused an approval from outside. This event answers the event whose id is in the attribute causationid."},
+		DecidedKind(),
 	}
+}
+
+// DecidedKind is the type of the answers to events about Rollouts and FleetRollouts.
+func DecidedKind() Kind {
+	return Kind{Noun: "approval", Verb: "decided",
+		When: "Sluice has accepted or refused an approval, or the release of a fleet, from outside. This event answers the event whose id is in the attribute causationid."}
 }
 
 // KindOf returns the one kind of event for a transition.
@@ -133,7 +141,7 @@ func KindOf(t api.Transition) Kind {
 	if rollout.State(t.From) == rollout.StateStalled {
 		verb = "resolved"
 	}
-	for _, k := range Vocabulary() {
+	for _, k := range RolloutVocabulary() {
 		switch {
 		case k.Verb == "changed":
 			unknown = k

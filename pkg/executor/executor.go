@@ -33,13 +33,30 @@ type Options struct {
 	Workers int
 	// HistoryLimit is the number of releases of a Rollout that keep a record; 0 disables records.
 	HistoryLimit int
-	// Report sends the hub of a fleet what this cluster does about its permit for a Rollout; nil for a cluster without a hub.
-	Report func(context.Context, types.NamespacedName, api.FleetReport) error
+	// Fleet is the hub of this cluster's fleet; nil for a cluster without a hub.
+	Fleet FleetLink
 	// Clock is time.Now except in tests.
 	Clock      func() time.Time
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer
 }
+
+// FleetLink takes what this cluster tells the hub of its fleet. Its methods do not block.
+type FleetLink interface {
+	// Report takes what a Rollout does that a FleetRollout governs. generation is the one of the order that the run has observed.
+	Report(name types.NamespacedName, governedBy api.FleetReference, report api.FleetReport, generation int64)
+	// ReportUngoverned takes that no FleetRollout governs a Rollout. left: the Rollout still remembers one.
+	ReportUngoverned(name types.NamespacedName, left bool)
+	// ReportAbsent takes that a Rollout does not exist.
+	ReportAbsent(name types.NamespacedName)
+}
+
+// noFleet is the FleetLink of a cluster without a hub.
+type noFleet struct{}
+
+func (noFleet) Report(types.NamespacedName, api.FleetReference, api.FleetReport, int64) {}
+func (noFleet) ReportUngoverned(types.NamespacedName, bool)                             {}
+func (noFleet) ReportAbsent(types.NamespacedName)                                       {}
 
 // Executor works on rollouts. Its method Handle is safe for concurrent use with different keys.
 type Executor struct {
@@ -55,6 +72,9 @@ type Executor struct {
 func New(o Options) *Executor {
 	if o.Clock == nil {
 		o.Clock = time.Now
+	}
+	if o.Fleet == nil {
+		o.Fleet = noFleet{}
 	}
 	e := &Executor{Options: o, outbox: newOutbox(o.ClusterName, o.Queue), metrics: newMetrics(o.Registerer)}
 	e.reconciler = &Reconciler{Kube: o.Kube, Clock: o.Clock, Commit: e.commitDecision, Apply: e.applyAction, RunStage: e.runStage}
@@ -144,6 +164,7 @@ func (e *Executor) Handle(ctx context.Context, key queue.Key) (r queue.Result) {
 		return err
 	})
 	if apiclient.IsGone(err) {
+		e.Fleet.ReportAbsent(name)
 		return queue.Result{Err: e.cleanUpOrphans(ctx, name)}
 	}
 	if err != nil {
@@ -155,14 +176,20 @@ func (e *Executor) Handle(ctx context.Context, key queue.Key) (r queue.Result) {
 		return queue.Result{Err: err}
 	}
 	e.history.observeSnapshot(snap)
+	remembersFleet := snap.Seen.Status.Fleet != nil
 	out, err := e.reconciler.Reconcile(ctx, snap)
 	e.metrics.conflicts.Add(float64(out.Conflicts))
 	e.Kube.TrackAfterRun(snap)
 	if apiclient.IsGone(err) {
+		e.Fleet.ReportAbsent(name)
 		return queue.Result{}
 	}
-	if err == nil && out.Report != nil && e.Report != nil {
-		err = e.runStage(ctx, stagePublish, func(ctx context.Context) error { return e.Report(ctx, name, *out.Report) })
+	switch governor := snap.Seen.Spec.Fleet; {
+	case err != nil:
+	case governor == nil:
+		e.Fleet.ReportUngoverned(name, remembersFleet)
+	case out.Report != nil:
+		e.Fleet.Report(name, *governor, *out.Report, snap.FleetGeneration())
 	}
 	wake := e.nextWake(out.WakeAt, snap.Seen.Problems, snap.Seen.Routes)
 	return queue.Result{WakeAt: wake, Err: err, KeepLease: out.Busy && e.Kube.IsWatching()}

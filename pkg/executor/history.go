@@ -61,6 +61,8 @@ type historyEntry struct {
 }
 
 const (
+	// maxRemembered bounds the memory of which records are written.
+	maxRemembered = 20_000
 	// recordAfter is the longest time that a record lags behind its release.
 	recordAfter = 30 * time.Second
 	// recordedAge is the age of an ended release from which a process assumes that the record is complete. Otherwise each executor would search for the record

@@ -21,7 +21,7 @@ func TestOnlyWhatIsNewIsNoted(t *testing.T) {
 		{Seq: 6, To: string(rollout.StateStalled), Reason: string(rollout.ReasonProgressDeadlineExceeded), Message: "has a note of its own"},
 		{Seq: 7, To: string(rollout.StateAborted), Reason: string(rollout.ReasonProgressDeadlineExceeded), Message: "late"},
 	}}}}
-	o.markSent("u", 1)
+	o.sent.Put("u", 1)
 	want := []rollout.KubeEvent{
 		{Reason: "Progressing", Message: "ready"}, {Reason: "Approved", Message: "approved"},
 		{Reason: "Progressing", Message: "workload has been rollback, then rollout is canceled"},

@@ -3,7 +3,6 @@ package executor
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/event"
@@ -11,22 +10,16 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// outbox publishes the transitions of a status, each at least once. It remembers the transitions that this process published only to save the server repeats;
-// the ids of the events make repeats harmless.
+// outbox publishes the transitions of a status, each at least once.
 type outbox struct {
 	cluster string
 	queue   *queue.Queue
-
-	mu sync.Mutex
 	// sent is the highest sequence published, by Rollout UID.
-	sent map[string]int64
+	sent queue.Sent[int64]
 }
 
-// maxRemembered bounds the memory of an outbox. Beyond it the outbox forgets everything and publishes some events twice.
-const maxRemembered = 20_000
-
 func newOutbox(cluster string, q *queue.Queue) *outbox {
-	return &outbox{cluster: cluster, queue: q, sent: map[string]int64{}}
+	return &outbox{cluster: cluster, queue: q}
 }
 
 func (o *outbox) publishTransitions(ctx context.Context, seen rollout.Seen) error {
@@ -38,7 +31,7 @@ func (o *outbox) publishTransitions(ctx context.Context, seen rollout.Seen) erro
 		if err := o.queue.PublishEvent(ctx, e); err != nil {
 			return fmt.Errorf("publish event %s: %w", e.ID(), err)
 		}
-		o.markSent(seen.UID, t.Seq)
+		o.sent.Put(seen.UID, t.Seq)
 	}
 	return nil
 }
@@ -47,24 +40,14 @@ func (o *outbox) unsentTransitions(seen rollout.Seen) []api.Transition {
 	if seen.Status.Sluice == nil {
 		return nil
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	last := o.sent.Get(seen.UID)
 	var list []api.Transition
 	for _, t := range seen.Status.Sluice.Transitions {
-		if t.Seq > o.sent[seen.UID] {
+		if t.Seq > last {
 			list = append(list, t)
 		}
 	}
 	return list
-}
-
-func (o *outbox) markSent(uid string, seq int64) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if len(o.sent) > maxRemembered {
-		clear(o.sent)
-	}
-	o.sent[uid] = seq
 }
 
 // kubeEventsOf returns the Kubernetes Events for the new transitions that a user should notice.

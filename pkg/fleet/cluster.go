@@ -17,6 +17,7 @@ const (
 	reasonCordoned     = "Cordoned"
 	reasonNotDelivered = "NotDelivered"
 	reasonUnenforced   = "NoEnforcement"
+	reasonClockSkew    = "ClockSkew"
 	reasonNameTaken    = "NameTaken"
 	reasonGoingBack    = "GoingBack"
 	reasonNoIdentity   = "NoIdentity"
@@ -25,6 +26,7 @@ const (
 	reasonDeadline     = "ProgressDeadlineExceeded"
 	reasonUnhealthy    = "Unhealthy"
 	reasonEligible     = "Eligible"
+	reasonOverridden   = "Overridden"
 )
 
 // cluster is a member in this release, as far as the hub knows it.
@@ -62,19 +64,17 @@ func (p *planner) readClusters() {
 	for _, name := range p.names {
 		p.readCluster(p.clusters[name])
 	}
+	p.followClusterCommand()
 	p.status.Retries = slices.DeleteFunc(p.status.Retries, func(name string) bool {
 		c := p.clusters[name]
-		return c == nil || !c.mayTryAgain()
+		return c == nil || !c.goingBack() && !canTryAgain(c.phase, c.reason)
 	})
 }
 
-// mayTryAgain reports whether a person can tell the cluster to try again.
-func (c *cluster) mayTryAgain() bool {
-	switch c.phase {
-	case api.FleetTargetFailed, api.FleetTargetDiverged, api.FleetTargetNoWayBack, api.FleetTargetUnpermitted:
-		return true
-	}
-	return c.goingBack() || c.reason == api.FleetReasonPlanChanged
+// canTryAgain reports whether a person can tell a cluster of this phase and reason to try again.
+func canTryAgain(phase api.FleetTargetPhase, reason string) bool {
+	why, _ := RetryRefusal(phase, reason)
+	return why == "" && phase != api.FleetTargetSkipped
 }
 
 // clusterNamed returns the cluster of that name.
@@ -103,7 +103,7 @@ func gone(r api.FleetReport) bool {
 }
 
 func sameReport(a, b api.FleetReport) bool {
-	return a.Epoch == b.Epoch && a.Seq == b.Seq && a.State == b.State && a.Reason == b.Reason && a.Message == b.Message && a.Template == b.Template &&
+	return a.Epoch == b.Epoch && a.Seq == b.Seq && a.RolloutUID == b.RolloutUID && a.State == b.State && a.Reason == b.Reason && a.Message == b.Message && a.Template == b.Template &&
 		a.Stable == b.Stable && a.Step == b.Step && a.PlanHash == b.PlanHash && a.AwaitsPerson == b.AwaitsPerson && a.Unhealthy == b.Unhealthy &&
 		a.CanGoBack == b.CanGoBack && a.Unpermitted == b.Unpermitted && a.Overridden == b.Overridden && slices.Equal(a.Blocked, b.Blocked)
 }
@@ -119,10 +119,14 @@ func (p *planner) readCluster(c *cluster) {
 		c.status = next
 	}
 	c.phase, c.reason = p.phaseOf(c)
-	if c.phase == api.FleetTargetFailed && c.target != nil {
+	switch {
+	case c.target == nil:
+	case c.phase == api.FleetTargetFailed:
 		c.status.Failure = c.reason
+	case p.status.Verb != api.FleetVerbRelease && forward(c.target.Permit.Verb) && c.failed(): // the run that decided to go back has not written it
+		c.status.Failure = cmp.Or(c.status.Failure, c.report.Reason)
 	}
-	c.status.Phase, c.status.Reason, c.status.Wave = c.phase, c.reason, c.wave
+	c.status.Phase, c.status.Reason, c.status.Wave, c.status.Began = c.phase, c.reason, c.wave, p.status.Began
 	c.status.Report = c.report
 	if c.phase != before || c.reason != reason || c.status.Since == nil {
 		c.status.Since = new(p.microNow())
@@ -149,12 +153,28 @@ func (c *cluster) answered() bool {
 	return c.target != nil && c.report != nil && c.report.Epoch == c.target.Permit.Epoch && c.report.Seq == c.target.Permit.Seq
 }
 
+// createdAgain reports whether the Rollout of the permit was deleted before it completed, and another one of its name reports.
+func (c *cluster) createdAgain() bool {
+	if c.target == nil || c.report == nil || c.status.CompletedAt != nil {
+		return false
+	}
+	was, is := c.target.Permit.RolloutUID, c.report.RolloutUID
+	return was != "" && is != "" && was != is
+}
+
 // completed reports whether the member has carried out its last permit.
 func (c *cluster) completed() bool {
 	if !c.answered() || c.report.State != api.FleetReportCompleted {
 		return false
 	}
-	return !forward(c.target.Permit.Verb) || c.target.Permit.Revision == "" || c.report.Stable.Revision == c.target.Permit.Revision
+	switch permit := c.target.Permit; {
+	case !forward(permit.Verb):
+		return true
+	case len(permit.Images) > 0:
+		return c.report.Stable.Images == api.FleetImagesDigest(permit.Images)
+	default:
+		return permit.Revision == "" || c.report.Stable.Revision == permit.Revision
+	}
 }
 
 // failed reports whether the release of the last permit has ended without success.
@@ -164,6 +184,9 @@ func (c *cluster) failed() bool { return c.answered() && c.report.State == api.F
 func (c *cluster) goingBack() bool {
 	return c.target != nil && !forward(c.target.Permit.Verb) && !c.completed() && !c.movedOn()
 }
+
+// overridden reports whether a user of the cluster lets its release go on without permits.
+func (c *cluster) overridden() bool { return c.report != nil && c.report.Overridden != "" }
 
 // movedOn reports whether the member has a newer permit than its target. A hub that was restored has forgotten it.
 func (c *cluster) movedOn() bool {
@@ -186,7 +209,7 @@ func (p *planner) phaseOf(c *cluster) (api.FleetTargetPhase, string) {
 		return api.FleetTargetSkipped, ""
 	case c.member == nil:
 		return api.FleetTargetLeft, ""
-	case c.report != nil && c.report.State == api.FleetReportAbsent:
+	case c.report != nil && c.report.State == api.FleetReportAbsent, p.permitted(c) && c.createdAgain():
 		return api.FleetTargetAbsent, ""
 	case c.report != nil && c.report.State == api.FleetReportUngoverned:
 		return api.FleetTargetUngoverned, ""
@@ -241,12 +264,16 @@ func (p *planner) phaseBeforePermit(c *cluster) (api.FleetTargetPhase, string) {
 		return api.FleetTargetFailed, reasonGoingBack
 	case goingBack:
 		return api.FleetTargetPending, reasonGoingBack
+	case p.releasing(r) && c.overridden():
+		return api.FleetTargetProgressing, reasonOverridden
 	case p.releasing(r):
 		return api.FleetTargetProgressing, reasonForgotten
 	case c.member.Cordoned:
 		return api.FleetTargetDeferred, reasonCordoned
 	case c.member.Unenforced:
 		return api.FleetTargetDeferred, reasonUnenforced
+	case c.member.ClockSkew.Abs() > clockSkew: // the cluster and the hub would not agree on when its permit ends
+		return api.FleetTargetDeferred, reasonClockSkew
 	}
 	runs := p.status.Release.Matches(r.Stable)
 	arrived := p.status.Release.Matches(r.Template)
@@ -257,7 +284,7 @@ func (p *planner) phaseBeforePermit(c *cluster) (api.FleetTargetPhase, string) {
 	case arrived && p.templateBlocked(r.Template):
 		why = reasonBlocked // it was withdrawn under another name
 	}
-	if !arrived || why != "" {
+	if why != "" || !arrived && !p.delivers(r) {
 		if c.wave > 0 && p.elapsed(p.status.Waves[c.wave-1].DeliveryFrom.Time, p.spec.DeliveryDeadline) {
 			return api.FleetTargetDeferred, cmp.Or(why, reasonNotDelivered)
 		}
@@ -267,6 +294,11 @@ func (p *planner) phaseBeforePermit(c *cluster) (api.FleetTargetPhase, string) {
 		return api.FleetTargetNoWayBack, ""
 	}
 	return api.FleetTargetPending, reasonEligible
+}
+
+// delivers reports whether the cluster sets the images of the release itself, by its permit.
+func (p *planner) delivers(r *api.FleetReport) bool {
+	return p.seen.Delivery == DeliveryPatch && len(p.status.Release.Images) > 0 && r.Template.Revision != "" && !p.status.Release.Matches(r.Template)
 }
 
 // releasing reports whether a cluster is under way to the version of the release. Without a permit in its target, the hub has forgotten the permit.
@@ -391,6 +423,14 @@ func (p *planner) soakOf(c *cluster) time.Duration {
 	return p.spec.Waves[c.wave-1].Soak
 }
 
+// skippedAnalyses returns the templates whose analyses a person told the cluster to skip.
+func (p *planner) skippedAnalyses(c *cluster) []string {
+	if c.wave == 0 || c.wave > p.status.Promoted {
+		return nil
+	}
+	return p.status.SkipAnalyses
+}
+
 // describeClusters collects the FleetTargets whose status has changed.
 func (p *planner) describeClusters() {
 	for _, name := range p.names {
@@ -402,8 +442,13 @@ func (p *planner) describeClusters() {
 		if written, is := p.targets[name]; is {
 			next.Permit = written.Permit
 		}
-		if next != *c.target {
+		if next.Status != c.target.Status || !permitKept(next.Permit, c.target.Permit) {
 			p.targets[name] = next
 		}
 	}
+}
+
+// permitKept reports whether two permits of a cluster are the same one. Only the end of a permit changes, by a renewal, which replaces the pointer.
+func permitKept(a, b api.FleetPermit) bool {
+	return a.Number() == b.Number() && a.NotAfter == b.NotAfter
 }

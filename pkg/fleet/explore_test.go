@@ -44,6 +44,11 @@ func models(t testing.TB) []*model {
 		{name: "clusters of one wave are cut off", members: 2, spec: demoSpec(t, tolerant, one), cuts: true},
 		{name: "a hold at step 1", members: 2, spec: demoSpec(t, nil, held), fails: true, user: []api.FleetCommandAction{api.FleetCommandPause, api.FleetCommandResume, api.FleetCommandReject}},
 		{name: "a newer version", members: 2, spec: demoSpec(t, nil, first, one), third: true, fails: true, user: []api.FleetCommandAction{api.FleetCommandRollback}},
+		{name: "an override in a cluster", members: 2, spec: demoSpec(t, nil, one), override: true, user: []api.FleetCommandAction{api.FleetCommandRollback, api.FleetCommandAbort}},
+		{name: "images are set", members: 2, spec: demoSpec(t, nil, first, one), patches: true, third: true, fails: true, user: every},
+		{name: "images are set in clusters that are cut off", members: 2, spec: demoSpec(t, tolerant, first, one), patches: true, cuts: true, crashes: true, user: every},
+		{name: "images are set up to a hold", members: 2, spec: demoSpec(t, nil, held), patches: true, user: []api.FleetCommandAction{api.FleetCommandPause, api.FleetCommandResume}},
+		{name: "a cluster joins", members: 2, spec: demoSpec(t, tolerant, one), joins: true, user: []api.FleetCommandAction{api.FleetCommandRollback}},
 		{name: "the hub is restored", members: 2, spec: demoSpec(t, nil, first, one), backups: true, user: []api.FleetCommandAction{api.FleetCommandResume}},
 		{name: "executors die", members: 2, spec: demoSpec(t, nil, first, one), crashes: true, user: []api.FleetCommandAction{api.FleetCommandRollback, api.FleetCommandPause, api.FleetCommandResume}},
 		{name: "a late executor", members: 2, spec: demoSpec(t, nil, one), stale: true, user: []api.FleetCommandAction{api.FleetCommandRollback}},
@@ -74,7 +79,11 @@ func (c *checks) planned(w *world, seen Seen, d Decision) {
 	if g != nil && (before == nil || before.Seq != g.Seq) && g.Verb == api.FleetVerbRelease && (d.Status.Paused || seen.Paused || rejectedLast(d.Status)) {
 		c.fail("NoGrantWhilePaused", "grant %d is given although the release is paused or rejected", g.Seq)
 	}
-	if g == nil || before != nil && before.Seq == g.Seq || g.Verb != api.FleetVerbRelease || g.Wave == 0 {
+	if g == nil || before != nil && before.Seq == g.Seq {
+		return
+	}
+	c.leavesOverridden(seen, d)
+	if g.Verb != api.FleetVerbRelease || g.Wave == 0 {
 		return
 	}
 	wave, failed := d.Status.Waves[g.Wave-1], 0
@@ -88,6 +97,20 @@ func (c *checks) planned(w *world, seen Seen, d Decision) {
 	}
 	if limit := w.model.spec.Waves[g.Wave-1].Failed.RoundDown(len(wave.Clusters)); failed > limit {
 		c.fail("NoGrantAboveABudget", "%d clusters of wave %d have failed, and %d may", failed, g.Wave, limit)
+	}
+}
+
+// leavesOverridden checks that only a person takes back a release that goes on without permits.
+func (c *checks) leavesOverridden(seen Seen, d Decision) {
+	g, before := d.Status.Grant, seen.Status.Grant
+	if g.Verb != api.FleetVerbAbort || d.Status.Verb != api.FleetVerbRelease {
+		return
+	}
+	for _, name := range g.Clusters {
+		writing := before != nil && slices.Contains(before.Clusters, name) // another executor may be writing its permit
+		if seen.Reports[name].Overridden != "" && !slices.Contains(d.Status.Skipped, name) && !writing {
+			c.fail("OverriddenReleaseGoesOn", "%s is told to go back", name)
+		}
 	}
 }
 
@@ -114,7 +137,9 @@ func (c *checks) commit(w *world, next api.FleetRolloutStatus) {
 	}
 	if next.Phase == api.FleetPhaseWithdrawn && before.Phase != api.FleetPhaseWithdrawn {
 		w.withdrawn = versionOfKey(next.Release.Key())
-		c.nothingWithdrawnRuns(w, next)
+		if !w.model.override { // what goes on without a permit is known when its report has come
+			c.nothingWithdrawnRuns(w, next)
+		}
 	}
 	if next.Verb != api.FleetVerbWithdraw {
 		w.withdrawn = 0
@@ -171,7 +196,7 @@ func (c *checks) nothingWithdrawnRuns(w *world, next api.FleetRolloutStatus) {
 		if m.gone || slices.Contains(next.Skipped, memberName(i)) {
 			continue
 		}
-		if m.stable == w.withdrawn || m.template == w.withdrawn && !m.back && (m.state == api.FleetReportProgressing || m.state == api.FleetReportAtHold) {
+		if m.stable == w.withdrawn || m.template == w.withdrawn && !m.back && (m.state == api.FleetReportProgressing || m.state == api.FleetReportAtHold || m.overridden) {
 			c.fail("NothingWithdrawnRuns", "%s runs version %d, and the hub says that it is withdrawn", memberName(i), w.withdrawn)
 		}
 	}
@@ -248,7 +273,9 @@ func (e *explorer) expand(k known) {
 func (e *explorer) checkEnd(w *world) {
 	s := w.status
 	switch s.Phase {
-	case api.FleetPhaseSucceeded, api.FleetPhaseWithdrawn, api.FleetPhaseAborted:
+	case api.FleetPhaseWithdrawn:
+		e.model.check.nothingWithdrawnRuns(w, s)
+	case api.FleetPhaseSucceeded, api.FleetPhaseAborted:
 	case api.FleetPhasePaused, api.FleetPhaseStalled:
 		if !strings.Contains(s.Message, "sluice fleet") && s.Reason != "HubCutOff" {
 			e.model.check.fail("EveryWaitHasADeadlineOrAPerson", "%s (%s) says: %s", s.Phase, s.Reason, s.Message)
@@ -322,7 +349,7 @@ func (w *world) key() string {
 		if m.cut {
 			since = min(w.now-m.cutSince, 120)
 		}
-		k.Members = append(k.Members, fmt.Sprint(m.gone, m.cut, since, m.template, m.stable, m.good, m.state, m.reason, m.back, m.blocked, m.unhealthy))
+		k.Members = append(k.Members, fmt.Sprint(m.gone, m.cut, since, m.template, m.stable, m.good, m.state, m.reason, m.back, m.blocked, m.unhealthy, m.overridden, m.undelivered))
 		k.Permits = append(k.Permits, m.permit)
 		k.Completed = append(k.Completed, w.completed[i] >= w.status.Began)
 	}

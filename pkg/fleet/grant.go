@@ -28,7 +28,7 @@ func (p *planner) finishGrant() bool {
 			continue // the permit names the template of the report, which the executor has still to read
 		}
 		status := api.FleetTargetStatus{Wave: c.wave, Report: c.report}
-		if g.Verb == api.FleetVerbAbort && p.permitted(c) && c.phase != api.FleetTargetSkipped {
+		if g.Verb == api.FleetVerbAbort && p.permitted(c) && c.phase != api.FleetTargetSkipped && !c.hasLeft() {
 			c.status.Failure = cmp.Or(c.status.Failure, reasonDeadline)
 		}
 		p.targets[name] = Target{Permit: p.permitOf(c, g), Status: status}
@@ -36,7 +36,8 @@ func (p *planner) finishGrant() bool {
 	return done
 }
 
-// permitOf returns what a grant allows one cluster. A forward permit names the pod template and the steps that the cluster has reported.
+// permitOf returns what a grant allows one cluster. A forward permit names the pod template and the steps that the cluster has reported, or the images that the
+// cluster sets.
 func (p *planner) permitOf(c *cluster, g *api.FleetGrant) api.FleetPermit {
 	permit := api.FleetPermit{Epoch: g.Epoch, Seq: g.Seq, Verb: g.Verb, Version: p.key(), Clusters: int32(len(p.clusters))}
 	switch g.Verb {
@@ -57,8 +58,12 @@ func (p *planner) permitOf(c *cluster, g *api.FleetGrant) api.FleetPermit {
 		return permit
 	}
 	end := metav1.NewMicroTime(g.Time.Add(p.spec.ProgressDeadline))
-	permit.HoldAt, permit.NotAfter, permit.LocalPauses = g.HoldAt, &end, p.spec.Written.LocalPauses
+	permit.HoldAt, permit.NotAfter, permit.LocalPauses, permit.NoTraffic = g.HoldAt, &end, p.spec.Written.LocalPauses, c.member.NoTraffic
 	permit.Revision, permit.PlanHash = c.report.Template.Revision, c.report.PlanHash
+	permit.SkipAnalyses, permit.RolloutUID = p.skippedAnalyses(c), c.report.RolloutUID
+	if p.delivers(c.report) {
+		permit.Revision, permit.Images = "", p.status.Release.Images
+	}
 	return permit
 }
 

@@ -16,7 +16,7 @@ const (
 	UnreachableAfter = 30 * time.Second
 	// startupWait is how long an executor waits after its start until it has heard every member.
 	startupWait = 5 * time.Minute
-	// clockSkew is how far the clocks of hub and members may be apart.
+	// clockSkew is how far the clocks of hub and members may be apart. A cluster whose clock is further apart gets no permit.
 	clockSkew = 2 * time.Minute
 	// shortestRenewal is how long a renewed permit is at least.
 	shortestRenewal = 5 * time.Minute
@@ -49,6 +49,8 @@ type Seen struct {
 	Targets map[string]Target
 	// Reports are the last reports that the executor received, by cluster.
 	Reports map[string]api.FleetReport
+	// LastOrder is the highest permit among the last orders that executors have published. A hub that was restored does not know it.
+	LastOrder api.PermitNumber
 	// Started is when the executor began to listen.
 	Started time.Time
 }
@@ -69,10 +71,16 @@ type Member struct {
 	Labels labels.Set
 	// LastSeen is when the executor got the last heartbeat. It is zero if the executor has heard no heartbeat since Started.
 	LastSeen time.Time
+	// Ready: an executor has heard the member, as its status says.
+	Ready bool
 	// Cordoned: the cluster begins nothing new.
 	Cordoned bool
 	// Unenforced: no policy and no webhook of the cluster holds changes.
 	Unenforced bool
+	// ClockSkew is how far the clock of the cluster is ahead.
+	ClockSkew time.Duration
+	// NoTraffic: the cluster has no users, and skips its analyses.
+	NoTraffic bool
 	// NameTaken: another cluster reports under this name.
 	NameTaken bool
 }
@@ -86,7 +94,7 @@ type Target struct {
 // Spec is a valid FleetPlan.
 type Spec struct {
 	// Written is the spec as the user wrote it. The release keeps it in its status.
-	Written  api.FleetPlanSpec
+	Written  api.FleetStrategy
 	Clusters labels.Selector
 	Waves    []Wave
 	// MaxFailed is -1 for no limit.
@@ -142,6 +150,8 @@ func (p Pause) Waits() bool { return p.Manual || p.Duration > 0 }
 type Amount struct {
 	Value   int
 	Percent bool
+	// Least is what RoundDown returns at least.
+	Least int
 }
 
 // RoundUp returns the number of clusters of n, at least 1.
@@ -155,9 +165,9 @@ func (a Amount) RoundUp(n int) int {
 // RoundDown returns the number of clusters of n.
 func (a Amount) RoundDown(n int) int {
 	if a.Percent {
-		return a.Value * n / 100
+		return max(a.Least, a.Value*n/100)
 	}
-	return a.Value
+	return max(a.Least, a.Value)
 }
 
 // Decision is what an executor does next. It commits Status first, then writes Targets, and then publishes their permits.

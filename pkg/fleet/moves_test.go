@@ -74,10 +74,13 @@ func (w *world) memberMoves(i int) []move {
 	if permit, is := w.down[name]; is && samePermit(m.permit, permit) == 0 {
 		moves = append(moves, move{name + " receives its permit", func(w *world) { w.receive(i) }})
 	}
-	if m.state == api.FleetReportProgressing && (m.back || !m.expired(w.time())) {
+	if m.undelivered && !m.expired(w.time()) {
+		moves = append(moves, move{name + " sets the images", func(w *world) { w.setImages(i) }})
+	}
+	if m.state == api.FleetReportProgressing && !m.undelivered && (m.back || !m.expired(w.time())) || m.goesWithoutPermit() {
 		moves = append(moves, move{name + " goes on", func(w *world) { w.goOn(i) }})
 	}
-	if m.template != w.release && w.release != 0 && (m.state != api.FleetReportProgressing || m.back) && m.state != api.FleetReportAtHold {
+	if !w.model.patches && m.template != w.release && w.release != 0 && (m.state != api.FleetReportProgressing || m.back) && m.state != api.FleetReportAtHold {
 		moves = append(moves, move{fmt.Sprintf("a tool delivers %s to %s", versionName(w.release), name), func(w *world) { w.deliver(i) }})
 	}
 	return moves
@@ -86,7 +89,7 @@ func (w *world) memberMoves(i int) []move {
 // deliver changes the template of a cluster. The hold policy holds it.
 func (w *world) deliver(i int) {
 	m := &w.members[i]
-	m.template = w.release
+	m.template, m.overridden = w.release, false
 	if m.state == api.FleetReportIdle {
 		m.state = api.FleetReportHeld
 	}
@@ -136,6 +139,9 @@ func (w *world) others() []move {
 			w.rv++
 		})
 	}
+	if last := m.members - 1; m.joins && w.members[last].gone {
+		moves = append(moves, move{memberName(last) + " joins", func(w *world) { w.members[last].gone = false }})
+	}
 	for i := range m.members {
 		c := w.members[i]
 		if c.gone {
@@ -144,6 +150,15 @@ func (w *world) others() []move {
 		if m.fails && c.state == api.FleetReportProgressing && !c.back {
 			spend(memberName(i)+" fails by metrics", func(w *world) { w.fail(i, api.FleetReasonMetrics) })
 			spend(memberName(i)+" is rolled back by a person", func(w *world) { w.fail(i, "RolledBack") })
+			if m.patches && !c.undelivered {
+				spend("a tool takes back the images of "+memberName(i), func(w *world) {
+					w.members[i].template = c.stable
+					w.fail(i, api.FleetReasonTakenBack)
+				})
+			}
+		}
+		if m.override && c.template != c.stable && c.template != c.blocked && c.state != api.FleetReportProgressing {
+			spend("a user overrides the fleet in "+memberName(i), func(w *world) { w.override(i) })
 		}
 		if m.cuts && !c.cut {
 			spend(memberName(i)+" is cut off", func(w *world) { w.members[i].cut, w.members[i].cutSince = true, w.now })
@@ -182,6 +197,15 @@ func (w *world) secondExecutor() []move {
 func (w *world) fail(i int, reason string) {
 	c := &w.members[i]
 	c.state, c.reason = api.FleetReportFailed, reason
+}
+
+// override lets the release of a cluster go on without permits. A report that answers an order to go back stays as it is.
+func (w *world) override(i int) {
+	c := &w.members[i]
+	c.overridden = true
+	if forward(c.permit.Verb) || c.permit.Verb == "" {
+		c.state = api.FleetReportProgressing
+	}
 }
 
 // command returns a command that a front end would offer.

@@ -48,12 +48,9 @@ func (p *planner) obstacle() *obstacle {
 	switch {
 	case p.unplanned:
 		return &obstacle{api.FleetPhaseStalled, "InvalidPlan", p.seen.SpecProblem, true}
-	case p.seen.Delivery == DeliveryPatch:
-		return &obstacle{api.FleetPhaseStalled, "Unsupported", fmt.Sprintf(
-			"delivery Patch is not supported by this version of Sluice; set spec.delivery to External: kubectl edit fleetrollout %s -n %s", name, ns), true}
 	case p.blocked(p.key()):
 		return &obstacle{api.FleetPhaseStalled, "Blocked", fmt.Sprintf(
-			"%s was withdrawn before; release another version, or type: sluice fleet unblock %s -n %s", p.key(), name, ns), true}
+			"%s was withdrawn before; release another version, or type: sluice fleet unblock %s %s -n %s", p.key(), name, p.key(), ns), true}
 	case p.status.Restored:
 		return &obstacle{api.FleetPhaseStalled, "HubRestored", fmt.Sprintf(
 			"Members have newer permits than this hub remembers; compare them (sluice fleet targets %s -n %s), then type: sluice fleet resume %[1]s -n %[2]s", name, ns), false}
@@ -74,11 +71,13 @@ func (p *planner) obstacle() *obstacle {
 	}
 	if over := p.reachBudget(); over != "" {
 		return &obstacle{api.FleetPhaseStalled, "BudgetExceeded", fmt.Sprintf(
-			"%s; bring them back, or pass over them: sluice fleet skip %s CLUSTER -n %s", over, name, ns), false}
+			"%s; bring clusters back, or pass over them: sluice fleet skip %s CLUSTER -n %s", over, name, ns), false}
 	}
 	switch {
 	case p.status.Paused || p.seen.Paused:
 		return &obstacle{api.FleetPhasePaused, "Paused", fmt.Sprintf("The release is paused; go on with: sluice fleet resume %s -n %s", name, ns), true}
+	case p.starting && p.status.Phase == api.FleetPhaseSucceeded && p.allPassed(): // clusters that follow wait, and the release is over
+		return &obstacle{p.status.Phase, p.status.Reason, p.status.Message, false}
 	case p.starting:
 		return &obstacle{api.FleetPhaseProgressing, "Starting", "This hub has just started, and waits until it has heard its members", false}
 	}
@@ -136,12 +135,12 @@ func (p *planner) failedBudget() string {
 	for i, w := range p.status.Waves {
 		n, limit := p.countClusters(w, p.countsAsFailed), p.spec.Waves[i].Failed.RoundDown(len(w.Clusters))
 		if n > limit {
-			return fmt.Sprintf("%d clusters of wave %s have failed, and %d may", n, w.Name, limit)
+			return fmt.Sprintf("%s of wave %s %s failed, and %d may", countText(n, "cluster", "clusters"), w.Name, agree(n, "has", "have"), limit)
 		}
 		all += n
 	}
 	if p.spec.MaxFailed >= 0 && all > p.spec.MaxFailed {
-		return fmt.Sprintf("%d clusters have failed, and %d may in the whole release", all, p.spec.MaxFailed)
+		return fmt.Sprintf("%s failed, and %d may in the whole release", countText(all, "cluster has", "clusters have"), p.spec.MaxFailed)
 	}
 	return ""
 }
@@ -154,10 +153,10 @@ func (p *planner) reachBudget() string {
 	w, spec := *p.wave(), p.spec.Waves[p.status.Wave-1]
 	lost := func(c *cluster) bool { return c.phase == api.FleetTargetUnknown }
 	if n, limit := p.countClusters(w, lost), spec.Unknown.RoundDown(len(w.Clusters)); n > limit {
-		return fmt.Sprintf("%d clusters of wave %s were lost while they had a permit, and %d may be", n, w.Name, limit)
+		return fmt.Sprintf("%s of wave %s %s lost with a permit, and %d may be", countText(n, "cluster", "clusters"), w.Name, agree(n, "was", "were"), limit)
 	}
 	if n, limit := p.countClusters(w, (*cluster).countsAsUnreachable), spec.Unreachable.RoundDown(len(w.Clusters)); n > limit {
-		return fmt.Sprintf("%d clusters of wave %s are deferred, and %d may be", n, w.Name, limit)
+		return fmt.Sprintf("%s of wave %s %s deferred, and %d may be", countText(n, "cluster", "clusters"), w.Name, agree(n, "is", "are"), limit)
 	}
 	return ""
 }
@@ -186,7 +185,7 @@ func (p *planner) readConnections() {
 		if m == nil {
 			continue
 		}
-		if _, reported := p.seen.Reports[name]; m.LastSeen.IsZero() || !reported {
+		if _, reported := p.seen.Reports[name]; m.Ready && (m.LastSeen.IsZero() || !reported && p.clusters[name].target != nil) {
 			p.starting = p.starting || !p.elapsed(p.seen.Started, startupWait)
 		}
 		if m.LastSeen.IsZero() && p.status.CutOffSince == nil {

@@ -19,8 +19,11 @@ const (
 	defaultDeliveryDeadline = time.Hour
 )
 
+// defaultUnreachable lets one cluster of a small wave be offline. A percentage of the plan itself is rounded down to 0 there.
+var defaultUnreachable = Amount{Value: 10, Percent: true, Least: 1}
+
 // Parse returns the valid form of a plan. The error is a sentence that names the field.
-func Parse(p api.FleetPlanSpec) (Spec, error) {
+func Parse(p api.FleetStrategy) (Spec, error) {
 	failure := api.FleetOnFailure{}
 	if p.OnFailure != nil {
 		failure = *p.OnFailure
@@ -71,7 +74,7 @@ func parseWave(w api.FleetWave, common *api.FleetBudgets) (Wave, error) {
 	wave := Wave{
 		Name: w.Name, Percent: int(w.Percent), Soak: durationOr(w.Soak, 0), Pause: parsePause(w.Pause),
 		MinCompleted: max(1, int(w.MinCompleted)), MaxConcurrency: Amount{Value: 1},
-		Unreachable: Amount{Value: 10, Percent: true}, Unknown: Amount{Value: 1},
+		Unreachable: defaultUnreachable, Unknown: Amount{Value: 1},
 	}
 	if w.Percent < 0 || w.Percent > 100 {
 		return Wave{}, fmt.Errorf("percent must be between 1 and 100")

@@ -25,7 +25,10 @@ func Plan(seen Seen, now time.Time) Decision {
 			p.proceed()
 		}
 		p.describeClusters()
+	} else if c := p.clusterCommand; c != nil {
+		p.recordRefusal(*c, p.status.Message)
 	}
+	p.describeStatus()
 	return Decision{Status: p.status, Targets: p.targets, WakeAt: p.wake}
 }
 
@@ -41,6 +44,8 @@ type planner struct {
 	names   []string
 	targets map[string]Target
 	wake    time.Time
+	// clusterCommand is a command about clusters that is still to be followed or refused.
+	clusterCommand *api.FleetCommand
 	// unplanned: spec.release names another version, and there is no valid plan for it.
 	unplanned bool
 	// cutOff: the hub has lost most of its members at once.
@@ -114,20 +119,26 @@ func (p *planner) readPlan() (err error) {
 // old version gets no further step.
 func (p *planner) beginRelease() {
 	release := p.seen.Release.DeepCopy()
+	if p.status.Release != nil && p.status.Verb == api.FleetVerbRelease && p.status.Phase != api.FleetPhaseSucceeded {
+		p.record(string(p.status.Phase), "Superseded", "NewVersion", "the release of "+p.key()+" is superseded by "+release.Key(), "")
+	}
 	p.beginEpoch(api.FleetVerbRelease)
 	p.status.Began = p.status.Epoch
 	p.status.Release, p.status.Plan = release, p.seen.Spec.Written.DeepCopy()
 	p.status.Wave, p.status.Waves = 0, nil
-	p.status.Skipped, p.status.Retries, p.status.Paused, p.status.Promoted, p.status.SkipSoak = nil, nil, false, 0, false
+	p.status.Skipped, p.status.Retries, p.status.Paused, p.status.Promoted, p.status.SkipSoak, p.status.SkipAnalyses = nil, nil, false, 0, false, nil
 	p.record(string(p.status.Phase), "Begun", "NewVersion", "the release of "+release.Key()+" begins", "")
 }
 
 // beginEpoch gives the epoch a number that no member has seen, also if this hub was restored or made again.
 func (p *planner) beginEpoch(verb api.FleetVerb) {
 	highest := p.status.Epoch
+	if !p.absurdEpoch(p.seen.LastOrder.Epoch) {
+		highest = max(highest, p.seen.LastOrder.Epoch)
+	}
 	for _, r := range p.seen.Reports {
 		if !p.absurdEpoch(r.Epoch) {
-			highest = max(highest, r.Epoch)
+			highest = max(highest, r.Epoch) // also of a member that has left: no epoch comes back
 		}
 	}
 	for _, b := range p.status.Blocked {
@@ -141,10 +152,11 @@ func (p *planner) beginEpoch(verb api.FleetVerb) {
 
 // mergeReports takes in what members know and the hub has forgotten: versions that were withdrawn, and permits that were given.
 func (p *planner) mergeReports() {
-	restored := false
+	last, plans := p.seen.LastOrder, p.selectors()
+	restored := p.status.Epoch > 0 && p.known().Before(last) && !p.absurdEpoch(last.Epoch)
 	for _, name := range slices.Sorted(maps.Keys(p.seen.Reports)) {
 		r := p.seen.Reports[name]
-		if p.absurdEpoch(r.Epoch) {
+		if p.absurdEpoch(r.Epoch) || !p.concerns(name, plans) {
 			continue
 		}
 		for _, block := range r.Blocked {
@@ -152,13 +164,38 @@ func (p *planner) mergeReports() {
 				p.mergeBlock(block)
 			}
 		}
-		restored = restored || p.status.Epoch > 0 && (r.Epoch > p.status.Epoch || r.Epoch == p.status.Epoch && r.Seq > p.grantSeq())
+		restored = restored || p.status.Epoch > 0 && p.known().Before(r.Number())
 	}
 	if restored {
 		p.status.Restored = true
 		p.beginEpoch(p.status.Verb)
 		p.record(string(p.status.Phase), string(api.FleetPhaseStalled), "HubRestored", "members have newer permits than this hub remembers", "")
 	}
+}
+
+// selectors are those of the plans that the release has, and that the next one would have.
+func (p *planner) selectors() (list []labels.Selector) {
+	if p.seen.SpecProblem == "" && p.seen.Spec.Clusters != nil {
+		list = append(list, p.seen.Spec.Clusters)
+	}
+	if p.status.Plan != nil {
+		if plan, err := Parse(*p.status.Plan); err == nil {
+			list = append(list, plan.Clusters)
+		}
+	}
+	return list
+}
+
+// concerns reports whether a member belongs to a release: it has had a permit, or a plan selects it. Others cannot stop the release.
+func (p *planner) concerns(name string, plans []labels.Selector) bool {
+	_, permitted := p.seen.Targets[name]
+	m, is := p.seen.Members[name]
+	return permitted || is && slices.ContainsFunc(plans, func(s labels.Selector) bool { return s.Matches(m.Labels) })
+}
+
+// known returns the highest permit that this hub remembers.
+func (p *planner) known() api.PermitNumber {
+	return api.PermitNumber{Epoch: p.status.Epoch, Seq: p.grantSeq()}
 }
 
 // absurdEpoch reports whether no hub has given an epoch: it is far beyond the time and the epoch of this hub.
@@ -202,9 +239,14 @@ func (p *planner) setPhase(phase api.FleetPhase, reason, message string) {
 
 // record adds a transition to the outbox.
 func (p *planner) record(from, to, reason, message, actor string) {
+	version := ""
+	if p.status.Release != nil {
+		version = p.key()
+	}
 	p.status.TransitionSeq++
 	p.status.Transitions = append(p.status.Transitions, api.FleetTransition{
 		Seq: p.status.TransitionSeq, Time: p.microNow(), From: from, To: to, Wave: p.status.Wave, Reason: reason, Message: message, Actor: actor,
+		Epoch: p.status.Epoch, Began: p.status.Began, Version: version,
 	})
 	p.status.Transitions = latest(p.status.Transitions, api.MaxTransitions)
 }

@@ -1,13 +1,18 @@
 package fleet
 
 import (
+	gocmp "cmp"
+	"fmt"
+	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"sluice.dev/sluice/pkg/api"
 )
@@ -49,6 +54,10 @@ func TestDecisions(t *testing.T) {
 		"a withdrawn version is withdrawn when all have answered": {
 			aFleet(t, 3, everyone()).plan().answer(api.FleetReportProgressing, "", all...).command(api.FleetCommand{Action: api.FleetCommandRollback}).plan().answer(api.FleetReportCompleted, "", all...).plan(),
 			"Withdrawn RolledBack; c0 Withdrawn, c1 Withdrawn, c2 Withdrawn",
+		},
+		"an override before the wave uses the slot of the cluster": {
+			aFleet(t, 2, api.FleetWave{MaxConcurrency: number(1)}).report("c0", api.FleetReport{State: api.FleetReportProgressing}).overridden("c0").plan(),
+			"Progressing Wave; ",
 		},
 		"a failure of another kind pauses by the budget": {
 			aFleet(t, 3, everyone()).plan().answer(api.FleetReportProgressing, "", "c0", "c1").answer(api.FleetReportFailed, "RolledBack", c2).plan(),
@@ -92,7 +101,7 @@ func TestDecisions(t *testing.T) {
 		},
 		"a version that does not arrive in time is deferred": {
 			aFleet(t, 1, everyone()).report("c0", api.FleetReport{State: api.FleetReportIdle, Template: api.FleetVersion{Version: "v1", Revision: "h1"}}).plan().after(time.Hour).plan(),
-			"Stalled BudgetExceeded; ",
+			"Stalled NothingProven; ",
 		},
 		"a hub that forgot permits gives none": {
 			func() *given {
@@ -100,6 +109,16 @@ func TestDecisions(t *testing.T) {
 				return g.plan()
 			}(),
 			"Stalled HubRestored; c0 Permitted",
+		},
+		"a cluster that no plan selects cannot stop a release": {
+			func() *given {
+				g := aFleet(t, 1, everyone())
+				g.Spec.Clusters = labels.SelectorFromSet(labels.Set{"n": "0"})
+				g.Spec.Written.Clusters = metav1.LabelSelector{MatchLabels: map[string]string{"n": "0"}}
+				g.Members["c1"] = Member{Labels: labels.Set{"n": "1"}}
+				return g.report("c1", api.FleetReport{Epoch: g.now.Unix() + 9, Seq: 3, State: api.FleetReportProgressing, Blocked: []api.FleetBlock{{Version: "version/v2", Epoch: g.now.Unix()}}}).plan()
+			}(),
+			"Progressing Wave; c0 Permitted",
 		},
 		"a person lets a hub that forgot permits go on": {
 			aFleet(t, 1, everyone()).plan().report("c0", api.FleetReport{Epoch: 9, Seq: 3, State: api.FleetReportProgressing}).plan().
@@ -185,7 +204,7 @@ func TestDecisions(t *testing.T) {
 		"a withdrawal goes on without a valid plan": {
 			func() *given {
 				g := aFleet(t, 2, everyone()).plan().answer(api.FleetReportCompleted, "", "c0", "c1").command(api.FleetCommand{Action: api.FleetCommandRollback}).plan()
-				g.Status.Plan = &api.FleetPlanSpec{}
+				g.Status.Plan = &api.FleetStrategy{}
 				return g.answer(api.FleetReportCompleted, "", "c0", "c1").plan()
 			}(),
 			"Withdrawn RolledBack; c0 Withdrawn, c1 Withdrawn",
@@ -281,13 +300,15 @@ func TestDecisions(t *testing.T) {
 			aFleet(t, 1, everyone()).plan().report("c0", api.FleetReport{State: api.FleetReportAbsent}).plan(),
 			"Stalled NothingProven; c0 Absent",
 		},
-		"delivery by the hub is not there yet": {
+		"a cluster that sets the images needs no delivery": {
 			func() *given {
-				g := aFleet(t, 1, everyone())
-				g.Delivery = DeliveryPatch
-				return g.plan()
+				g := aFleet(t, 2, everyone())
+				g.Delivery, g.Release.Images = DeliveryPatch, map[string]string{"app": "app:2"}
+				old := api.FleetVersion{Version: "v1", Revision: "h1", Images: "sha256:1"}
+				g.report("c0", api.FleetReport{State: api.FleetReportIdle, Template: old, Stable: old})
+				return g.report("c1", api.FleetReport{State: api.FleetReportIdle, Reason: "WorkloadMissing", Template: api.FleetVersion{Version: "none"}, Stable: old}).plan()
 			}(),
-			"Stalled Unsupported; ",
+			"Progressing Wave; c0 Permitted",
 		},
 		"a paused release holds its clusters": {
 			aFleet(t, 1, everyone()).plan().answer(api.FleetReportProgressing, "", "c0").command(api.FleetCommand{Action: api.FleetCommandPause}).plan(),
@@ -326,6 +347,61 @@ func TestAPermitNamesTheTemplateAndTheEnd(t *testing.T) {
 	}
 	if later := g.answer(api.FleetReportAtHold, "", "c0").plan().after(30 * time.Minute).plan().Targets["c0"].Permit; later.Seq != 1 || !later.NotAfter.Time.Equal(g.now.Add(20*time.Minute)) {
 		t.Errorf("at the hold it gets no new time: %+v", later)
+	}
+}
+
+// Clusters under way get a newer permit when a person passes over analyses. Clusters of later waves get theirs without.
+func TestAPromotionPassesOverAnalyses(t *testing.T) {
+	t.Parallel()
+	g := aFleet(t, 2, api.FleetWave{Percent: 50}, everyone()).plan()
+	first := g.drawn(t)
+	before := g.Targets[first].Permit
+	g.answer(api.FleetReportProgressing, "", first).command(api.FleetCommand{Action: api.FleetCommandPromote, SkipAnalyses: []string{"errors"}}).plan()
+	after := g.Targets[first].Permit
+	if !before.Number().Before(after.Number()) || !slices.Equal(after.SkipAnalyses, []string{"errors"}) || after.Verb != api.FleetVerbRelease {
+		t.Errorf("the permit of the cluster under way is %+v", after)
+	}
+	g.answer(api.FleetReportCompleted, "", first).plan()
+	for name, target := range g.Targets {
+		if name != first && target.Permit.SkipAnalyses != nil {
+			t.Errorf("%s of the next wave skips %v", name, target.Permit.SkipAnalyses)
+		}
+	}
+	if len(g.Targets) != 2 {
+		t.Errorf("%d clusters have permits, want 2", len(g.Targets))
+	}
+}
+
+// drawn returns the cluster that has a permit.
+func (g *given) drawn(t *testing.T) string {
+	t.Helper()
+	names := sortedNames(g.Targets)
+	if len(names) != 1 {
+		t.Fatalf("%v have permits, want one cluster", names)
+	}
+	return names[0]
+}
+
+// A cluster that answers Completed without the images of its permit has not carried it out.
+func TestACompletionUnderImages(t *testing.T) {
+	t.Parallel()
+	g := aFleet(t, 1, everyone())
+	g.Delivery, g.Release.Images = DeliveryPatch, map[string]string{"app": "app:2"}
+	old := api.FleetVersion{Version: "v1", Revision: "h1", Images: "sha256:1"}
+	g.report("c0", api.FleetReport{State: api.FleetReportIdle, Template: old, Stable: old}).plan()
+	permit := g.Targets["c0"].Permit
+	if permit.Revision != "" || permit.Images["app"] != "app:2" {
+		t.Fatalf("the permit is %+v, want one with images and without a revision", permit)
+	}
+	runs := func(v api.FleetVersion) api.FleetReport {
+		return api.FleetReport{Epoch: permit.Epoch, Seq: permit.Seq, State: api.FleetReportCompleted, Template: v, Stable: v}
+	}
+	if got, want := g.report("c0", runs(old)).plan().summary(), "Progressing Wave; c0 Permitted"; got != want {
+		t.Errorf("with the old images it is %s, want %s", got, want)
+	}
+	now := api.FleetVersion{Version: "v2", Revision: "h2", Images: api.FleetImagesDigest(permit.Images)}
+	if got, want := g.report("c0", runs(now)).plan().summary(), "Succeeded Completed; c0 Completed"; got != want {
+		t.Errorf("with its images it is %s, want %s", got, want)
 	}
 }
 
@@ -414,6 +490,24 @@ func TestAWithdrawalTakesBackTheClustersOfTheLastGrant(t *testing.T) {
 	}
 }
 
+// The executor may end after it has committed the withdrawal, and before it has written the FleetTargets.
+func TestAFailureIsKeptWhenTheRunThatFoundItDies(t *testing.T) {
+	t.Parallel()
+	g := aFleet(t, 2, everyone())
+	g.Spec.Written.OnFailure = &api.FleetOnFailure{Budget: api.FleetFailureWithdraw}
+	g.plan().answer(api.FleetReportFailed, "Aborted", "c1")
+	for range 50 {
+		d := Plan(g.Seen, g.now)
+		if g.Status = d.Status; g.Status.Verb == api.FleetVerbWithdraw {
+			break
+		}
+		maps.Copy(g.Targets, d.Targets)
+	}
+	if g.plan(); g.Status.Verb != api.FleetVerbWithdraw || g.Targets["c1"].Status.Failure != "Aborted" || g.Targets["c0"].Status.Failure != "" {
+		t.Errorf("after a withdrawal because of c1: %s, failures %q and %q", g.summary(), g.Targets["c0"].Status.Failure, g.Targets["c1"].Status.Failure)
+	}
+}
+
 func TestNoGrantBeforeTheLastOneIsSeen(t *testing.T) {
 	t.Parallel()
 	g := aFleet(t, 3, api.FleetWave{MaxConcurrency: number(1)}).plan()
@@ -451,5 +545,252 @@ func TestAStatusThatIsNotValidIsReported(t *testing.T) {
 	g.SpecProblem = "The FleetPlan prod does not exist; create it, or name another one in spec.plan"
 	if g.plan(); g.Status.Reason != "InvalidPlan" || g.Status.Epoch != 0 || g.Status.Message != g.SpecProblem {
 		t.Errorf("without a plan: %+v", g.Status)
+	}
+}
+
+// overridden lets the release of a cluster go on without permits.
+func (g *given) overridden(name string) *given {
+	r := g.Reports[name]
+	r.Overridden = "kim: the hub is lost"
+	g.Reports[name] = r
+	return g
+}
+
+// version names another version in spec.release.
+func (g *given) version(version string) *given {
+	g.Release.Version = version
+	return g
+}
+
+// Only people at the hub, and a withdrawal, take back a release that goes on without permits.
+func TestWhoTakesAnOverriddenReleaseBack(t *testing.T) {
+	t.Parallel()
+	under := func() *given {
+		return aFleet(t, 1, everyone()).plan().answer(api.FleetReportProgressing, "", "c0").overridden("c0").plan()
+	}
+	for name, test := range map[string]struct {
+		g    *given
+		want api.FleetVerb
+	}{
+		"a newer version does not":         {under().version("v3").plan(), api.FleetVerbRelease},
+		"the clock of the hub neither":     {under().after(2 * time.Hour).plan(), api.FleetVerbRelease},
+		"an abort does":                    {under().command(api.FleetCommand{Action: api.FleetCommandAbort}).plan(), api.FleetVerbAbort},
+		"a withdrawal does":                {under().command(api.FleetCommand{Action: api.FleetCommandRollback}).plan(), api.FleetVerbWithdraw},
+		"who passes over the cluster does": {under().command(api.FleetCommand{Action: api.FleetCommandSkip, Clusters: []string{"c0"}}).plan(), api.FleetVerbAbort},
+		"a withdrawal does after an abort": {
+			aFleet(t, 1, everyone()).plan().answer(api.FleetReportProgressing, "", "c0").command(api.FleetCommand{Action: api.FleetCommandAbort}).plan().
+				answer(api.FleetReportCompleted, "", "c0").overridden("c0").command(api.FleetCommand{Action: api.FleetCommandRollback}).plan(),
+			api.FleetVerbWithdraw,
+		},
+	} {
+		if got := test.g.Targets["c0"].Permit.Verb; got != test.want {
+			t.Errorf("%s: the last order is %s, want %s; %s", name, got, test.want, test.g.summary())
+		}
+	}
+}
+
+// startedNow makes the executor start at this moment. It has heard no member, and the status of these members says that another one has.
+func (g *given) startedNow(ready ...string) *given {
+	g.Started = g.now
+	for name, m := range g.Members {
+		m.LastSeen, m.Ready = time.Time{}, slices.Contains(ready, name)
+		g.Members[name] = m
+	}
+	return g
+}
+
+func TestAHubThatHasJustStartedWaitsForItsReadyMembers(t *testing.T) {
+	t.Parallel()
+	all := []string{"c0", "c1", "c2", "c3"}
+	one := func() *given { // c3 comes first, and then c1
+		return aFleet(t, 4, api.FleetWave{MaxConcurrency: number(1), Budgets: &api.FleetBudgets{Unreachable: number(1)}})
+	}
+	for name, c := range map[string]struct {
+		g       *given
+		want    string
+		granted int64 // the number of the last grant
+	}{
+		"a ready member that it has not heard": {one().startedNow("c2").plan("c2"), "Progressing Starting; ", 0},
+		"a member that was not ready":          {one().startedNow("c0", "c1", "c3").plan("c2"), "Progressing Wave; c3 Permitted", 1},
+		"all members are heard":                {one().startedNow(all...).plan(), "Progressing Wave; c3 Permitted", 1},
+		"the member is heard later":            {one().startedNow("c2").plan("c2").after(time.Minute).plan(), "Progressing Wave; c3 Permitted", 1},
+		"4 minutes and 59 seconds have passed": {one().startedNow("c2").plan("c2").after(5*time.Minute - time.Second).plan("c2"), "Progressing Starting; ", 0},
+		"5 minutes have passed": {
+			one().startedNow("c2").plan("c2").after(5*time.Minute - time.Second).plan("c2").after(time.Second).plan("c2"), "Progressing Wave; c3 Permitted", 1,
+		},
+		"a cluster under a permit that it has not heard is not lost": {
+			one().plan().answer(api.FleetReportProgressing, "", "c3").plan().after(time.Minute).startedNow(all...).plan("c3"), "Progressing Starting; c3 Permitted Unreachable", 1,
+		},
+		"a completed cluster gives its slot to no other one": {
+			one().plan().answer(api.FleetReportCompleted, "", "c3").startedNow(all...).plan("c2"), "Progressing Starting; c3 Completed", 1,
+		},
+		"a cluster under a permit whose report it has not read": {
+			func() *given {
+				g := one().plan().answer(api.FleetReportCompleted, "", "c3").startedNow(all...)
+				delete(g.Reports, "c3")
+				return g.plan()
+			}(), "Progressing Starting; c3 Permitted", 1,
+		},
+		"a command to go back does not wait": {
+			one().plan().answer(api.FleetReportProgressing, "", "c3").startedNow(all...).command(api.FleetCommand{Action: api.FleetCommandRollback}).plan("c2"),
+			"Withdrawing RolledBack; c3 Progressing GoingBack", 2,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(c.want, c.g.summary()); diff != "" {
+				t.Errorf("(-want +got):\n%s\n%s", diff, c.g.Status.Message)
+			}
+			if seq := c.g.Status.Grant; seq == nil && c.granted != 0 || seq != nil && seq.Seq != c.granted {
+				t.Errorf("the last grant is %+v, want number %d", seq, c.granted)
+			}
+		})
+	}
+	if wake := Plan(one().startedNow("c2").plan("c2").Seen, start).WakeAt; !wake.Equal(start.Add(5 * time.Minute)) {
+		t.Errorf("it plans again at %s", wake)
+	}
+}
+
+// The orders in NATS are newer than the status after a restore of the hub's etcd.
+func TestAHubThatForgotItsOwnOrdersGivesNoPermit(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		last func(known api.PermitNumber) api.PermitNumber
+		want string
+	}{
+		"the last order is the last permit": {func(n api.PermitNumber) api.PermitNumber { return n }, "Progressing Wave"},
+		"an older order":                    {func(n api.PermitNumber) api.PermitNumber { n.Seq--; return n }, "Progressing Wave"},
+		"a later grant of the epoch":        {func(n api.PermitNumber) api.PermitNumber { n.Seq++; return n }, "Stalled HubRestored"},
+		"a later epoch":                     {func(n api.PermitNumber) api.PermitNumber { return api.PermitNumber{Epoch: n.Epoch + 3} }, "Stalled HubRestored"},
+		"an epoch that no hub gives":        {func(n api.PermitNumber) api.PermitNumber { return api.PermitNumber{Epoch: n.Epoch + 2*maxEpochLead} }, "Progressing Wave"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := aFleet(t, 2, api.FleetWave{MaxConcurrency: number(1)}).plan()
+			before := g.Status.Epoch
+			g.LastOrder = c.last(api.PermitNumber{Epoch: before, Seq: g.Status.Grant.Seq})
+			g.answer(api.FleetReportProgressing, "", sortedNames(g.Targets)...).plan()
+			if got := fmt.Sprint(g.Status.Phase, " ", g.Status.Reason); got != c.want || len(g.Targets) != 1 {
+				t.Errorf("it is %s with %d permits, want %s: %s", got, len(g.Targets), c.want, g.Status.Message)
+			}
+			restored := c.want == "Stalled HubRestored"
+			if epoch := g.Status.Epoch; restored && epoch <= g.LastOrder.Epoch || !restored && epoch != before {
+				t.Errorf("the epoch is %d after %d, and the last order has %d", epoch, before, g.LastOrder.Epoch)
+			}
+			if !restored {
+				return
+			}
+			if g.answer(api.FleetReportCompleted, "", sortedNames(g.Targets)...).plan(); len(g.Targets) != 1 {
+				t.Errorf("it gives %d permits before a person resumes", len(g.Targets))
+			}
+			if g.command(api.FleetCommand{Action: api.FleetCommandResume}).plan(); g.Status.Restored || len(g.Targets) != 2 {
+				t.Errorf("after a person resumes it is %s", g.summary())
+			}
+		})
+	}
+	g := aFleet(t, 1, everyone())
+	g.LastOrder = api.PermitNumber{Epoch: 41, Seq: 3}
+	if g.plan(); g.Status.Epoch != 42 || g.Status.Restored {
+		t.Errorf("a FleetRollout that was made again begins with the epoch %d: %s", g.Status.Epoch, g.summary())
+	}
+}
+
+// attention describes status.attention: who needs a person, why, and how long after the start it began.
+func (g *given) attention() string {
+	var list []string
+	for _, a := range g.Status.Attention {
+		list = append(list, fmt.Sprintf("%s %s +%s", gocmp.Or(a.Cluster, "release"), a.Reason, a.Since.Sub(start)))
+	}
+	return strings.Join(list, ", ")
+}
+
+func TestWhatNeedsAPerson(t *testing.T) {
+	t.Parallel()
+	waits := func() *given {
+		return aFleet(t, 1, api.FleetWave{Pause: &api.Pause{}}).plan().after(time.Minute).answer(api.FleetReportCompleted, "", "c0").plan()
+	}
+	budgets := &api.FleetBudgets{Failed: number(5), Unknown: number(5), Unreachable: number(5)}
+	three := func() *given { return aFleet(t, 3, api.FleetWave{MaxConcurrency: number(10), Budgets: budgets}) }
+	delayed := func() *given { return three().after(time.Minute).plan("c1").after(time.Minute).plan("c1") }
+	for name, c := range map[string]struct {
+		g    *given
+		want string
+	}{
+		"a release under way":                          {three().plan(), ""},
+		"an approval":                                  {waits(), "release Approval +1m0s"},
+		"an approval, an hour later":                   {waits().after(time.Hour).plan(), "release Approval +1m0s"},
+		"an approval that was given":                   {waits().command(api.FleetCommand{Action: api.FleetCommandApprove}).plan(), ""},
+		"a release that a person has paused":           {three().plan().after(time.Second).command(api.FleetCommand{Action: api.FleetCommandPause}).plan(), "release Paused +1s"},
+		"a pause that ends by itself":                  {aFleet(t, 1, api.FleetWave{Pause: &api.Pause{Duration: new(int32(600))}}).plan().answer(api.FleetReportCompleted, "", "c0").plan(), ""},
+		"a version that was taken back":                {aFleet(t, 1, everyone()).plan().command(api.FleetCommand{Action: api.FleetCommandRollback}).plan().answer(api.FleetReportCompleted, "", "c0").plan(), "release RolledBack +0s"},
+		"a cluster that has failed":                    {three().plan().after(time.Minute).answer(api.FleetReportFailed, "RolledBack", "c2").plan(), "c2 RolledBack +1m0s"},
+		"a cluster that has failed, an hour ago":       {three().plan().after(time.Minute).answer(api.FleetReportFailed, "RolledBack", "c2").answer(api.FleetReportCompleted, "", "c0", "c1").plan().after(time.Hour).plan(), "c2 RolledBack +1m0s"},
+		"a cluster that was lost under its permit":     {three().plan().silence("c0").after(30 * time.Second).plan("c0"), "c0 Unreachable +30s"},
+		"a cluster that comes back":                    {three().plan().silence("c0").after(30 * time.Second).plan("c0").after(time.Minute).plan(), ""},
+		"a cluster that was never heard":               {delayed(), "c1 Unreachable +1m0s"},
+		"a cluster that was never heard, and failures": {delayed().answer(api.FleetReportFailed, "RolledBack", "c0").plan("c1"), "c1 Unreachable +1m0s, c0 RolledBack +2m0s"},
+		"a cluster with a person of its own": {
+			three().plan().report("c0", api.FleetReport{Epoch: 1, Seq: 1, State: api.FleetReportProgressing, AwaitsPerson: true}).plan(), "c0 AwaitsPerson +0s",
+		},
+		"a budget that is exceeded": {
+			aFleet(t, 2, everyone()).plan().after(time.Minute).answer(api.FleetReportFailed, "RolledBack", "c1").plan(), "release BudgetExceeded +1m0s, c1 RolledBack +1m0s",
+		},
+		"a cordon of its own": {
+			func() *given {
+				g := three()
+				g.Members["c0"] = Member{Cordoned: true}
+				return g.plan()
+			}(), "",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(c.want, c.g.attention()); diff != "" {
+				t.Errorf("(-want +got):\n%s\n%s: %s", diff, c.g.summary(), c.g.Status.Message)
+			}
+		})
+	}
+	if a := waits().Status.Attention[0]; !strings.Contains(a.Message, "sluice fleet approve checkout -n shop") {
+		t.Errorf("the message about the approval is %q", a.Message)
+	}
+	g := three().plan()
+	p := g.Targets["c2"].Permit
+	g.report("c2", api.FleetReport{Epoch: p.Epoch, Seq: p.Seq, State: api.FleetReportFailed, Reason: "RolledBack", Message: "kim rolled it back"}).plan()
+	if a := g.Status.Attention[0]; a.Message != "kim rolled it back" {
+		t.Errorf("the message about the cluster is %q", a.Message)
+	}
+}
+
+func TestAttentionHasTheReleaseAndTheOldestClusters(t *testing.T) {
+	t.Parallel()
+	const n = 25
+	g := aFleet(t, n, api.FleetWave{MaxConcurrency: number(n), Budgets: &api.FleetBudgets{Failed: number(n)}})
+	g.plan()
+	var want []string
+	for i := range n {
+		name := memberName((i * 7) % n) // in an order of its own
+		g.after(time.Minute).answer(api.FleetReportFailed, "RolledBack", name).plan()
+		if i < 19 {
+			want = append(want, fmt.Sprintf("%s RolledBack +%s", name, time.Duration(i+1)*time.Minute))
+		}
+	}
+	want = append(want, "release NothingProven +25m0s")
+	if diff := cmp.Diff(strings.Join(want, ", "), g.attention()); diff != "" {
+		t.Errorf("(-want +got):\n%s\n%s", diff, g.Status.Message)
+	}
+}
+
+func TestClustersAreCountedByPhase(t *testing.T) {
+	t.Parallel()
+	g := aFleet(t, 4, api.FleetWave{MaxConcurrency: number(10), Budgets: &api.FleetBudgets{Failed: number(4), Unreachable: number(4)}}).plan("c3").after(time.Minute).plan("c3")
+	g.answer(api.FleetReportFailed, "RolledBack", "c0").answer(api.FleetReportCompleted, "", "c1").plan("c3")
+	want := map[api.FleetTargetPhase]int32{api.FleetTargetFailed: 1, api.FleetTargetCompleted: 1, api.FleetTargetPermitted: 1, api.FleetTargetDeferred: 1}
+	if diff := cmp.Diff(want, g.Status.Counts); diff != "" {
+		t.Errorf("(-want +got):\n%s\n%s", diff, g.summary())
+	}
+	none := aFleet(t, 2, everyone())
+	none.Release = api.FleetRelease{}
+	if none.plan(); none.Status.Counts != nil || len(none.Status.Attention) > 0 {
+		t.Errorf("without a release the counts are %v, and %v needs a person", none.Status.Counts, none.Status.Attention)
 	}
 }

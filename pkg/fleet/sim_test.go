@@ -60,6 +60,13 @@ type memberWorld struct {
 	blocked          int8
 	blockedEpoch     int64
 	unhealthy        bool
+	overridden       bool // a user lets the release of the template go on without permits
+	undelivered      bool // it has still to set the images of its permit
+}
+
+// goesWithoutPermit reports whether an overridden release has still to complete. Its report may answer an order to go back that came before.
+func (m *memberWorld) goesWithoutPermit() bool {
+	return m.overridden && !m.back && m.stable != m.template
 }
 
 // executorWorld is an executor of the hub: the writes that it has still to make, and what its cache showed when it was refreshed last.
@@ -98,18 +105,21 @@ func (w write) String() string {
 
 // model is the constant part of one exploration.
 type model struct {
-	name    string
-	members int
-	spec    Spec
-	acts    int
-	fails   bool // releases fail by metrics
-	third   bool // users release version 3
-	stale   bool // the second executor plans by a late cache
-	crashes bool
-	cuts    bool // members are cut off, and come back
-	backups bool // the hub is restored from a backup
-	user    []api.FleetCommandAction
-	check   *checks
+	name     string
+	members  int
+	spec     Spec
+	acts     int
+	fails    bool // releases fail by metrics
+	third    bool // users release version 3
+	stale    bool // the second executor plans by a late cache
+	crashes  bool
+	cuts     bool // members are cut off, and come back
+	override bool // users of clusters let releases go on without permits
+	backups  bool // the hub is restored from a backup
+	patches  bool // the clusters set the images
+	joins    bool // the last cluster joins in the middle of a release
+	user     []api.FleetCommandAction
+	check    *checks
 }
 
 // start is before 1970, so that an epoch is the one before plus 1.
@@ -134,6 +144,10 @@ func newWorld(m *model) world {
 		w.members[i] = memberWorld{template: 1, stable: 1, good: 1, state: api.FleetReportIdle}
 		w.reports[memberName(i)] = w.report(i)
 	}
+	if m.joins {
+		w.members[m.members-1].gone = true
+		delete(w.reports, memberName(m.members-1))
+	}
 	return w
 }
 
@@ -154,6 +168,11 @@ func versionName(v int8) string {
 	return fmt.Sprintf("v%d", v)
 }
 
+// imagesOf returns the images of a version.
+func imagesOf(v int8) map[string]string {
+	return map[string]string{"app": "app:" + versionName(v)}
+}
+
 func keyOf(v int8) string { return api.FleetRelease{Version: versionName(v)}.Key() }
 
 func versionOfKey(key string) int8 {
@@ -170,6 +189,12 @@ func (w *world) report(i int) api.FleetReport {
 		Template: api.FleetVersion{Version: versionName(m.template), Revision: fmt.Sprintf("h%d", m.template)},
 		Stable:   api.FleetVersion{Version: versionName(m.stable), Revision: fmt.Sprintf("h%d", m.stable)},
 	}
+	if w.model.patches {
+		r.Template.Images, r.Stable.Images = api.FleetImagesDigest(imagesOf(m.template)), api.FleetImagesDigest(imagesOf(m.stable))
+	}
+	if m.overridden {
+		r.Overridden = "kim: the hub is lost"
+	}
 	if m.blocked != 0 {
 		r.Blocked = []api.FleetBlock{{Version: keyOf(m.blocked), Epoch: m.blockedEpoch}}
 	}
@@ -182,6 +207,9 @@ func (w *world) see(e int) Seen {
 	s := Seen{
 		Namespace: "shop", Name: "checkout", UID: "u", Paused: w.paused, Delivery: DeliveryExternal, Release: api.FleetRelease{Version: versionName(w.release)},
 		Spec: w.model.spec, Status: w.status, Targets: w.targets, Reports: w.reports, Members: map[string]Member{}, Started: start.Add(-time.Hour),
+	}
+	if w.model.patches {
+		s.Delivery, s.Release.Images = DeliveryPatch, imagesOf(w.release)
 	}
 	if x.stale {
 		s.Status, s.Targets = x.status, x.cached
@@ -214,7 +242,7 @@ func (w *world) plan(e int) bool {
 	others, published := map[string]Target{}, map[string]api.FleetPermit{}
 	for _, name := range slices.Sorted(maps.Keys(d.Targets)) {
 		t := d.Targets[name]
-		if before, is := seen.Targets[name]; is && before.Permit == t.Permit {
+		if before, is := seen.Targets[name]; is && permitKept(before.Permit, t.Permit) {
 			others[name] = t
 			continue
 		}
@@ -300,12 +328,12 @@ func (w *world) receive(i int) {
 	if renewed {
 		return
 	}
-	underWay := m.state == api.FleetReportProgressing && !m.back || m.state == api.FleetReportAtHold
+	underWay := m.state == api.FleetReportProgressing && !m.back || m.state == api.FleetReportAtHold || m.goesWithoutPermit()
 	version := versionOfKey(permit.Version)
-	m.reason = ""
+	m.reason, m.undelivered = "", false
 	switch permit.Verb {
 	case api.FleetVerbHold:
-		if m.state == api.FleetReportProgressing && !m.back {
+		if m.state == api.FleetReportProgressing && !m.back && !m.overridden {
 			m.state = api.FleetReportAtHold
 		}
 	case api.FleetVerbRelease:
@@ -313,9 +341,13 @@ func (w *world) receive(i int) {
 			m.blocked = 0 // the hub gives a permit only after a person has unblocked the version
 		}
 		switch {
+		case m.goesWithoutPermit():
+			m.state = api.FleetReportProgressing
 		case m.stable != version && m.expired(w.time()):
 			m.state = api.FleetReportHeld // too late
-		case m.template != version || permit.Revision != fmt.Sprintf("h%d", m.template):
+		case m.template != version && len(permit.Images) > 0:
+			m.state, m.undelivered = api.FleetReportProgressing, true
+		case m.template != version || len(permit.Images) == 0 && permit.Revision != fmt.Sprintf("h%d", m.template):
 			m.state = api.FleetReportHeld
 		case m.stable == version:
 			m.state = api.FleetReportCompleted
@@ -338,6 +370,13 @@ func (w *world) receive(i int) {
 	}
 }
 
+// setImages lets a member set the images of its permit, whose release then begins.
+func (w *world) setImages(i int) {
+	m := &w.members[i]
+	m.template, m.undelivered = versionOfKey(m.permit.Version), false
+	w.model.check.begins(w, i, m.template)
+}
+
 // expired reports whether the time of the permit is over. Then no step begins before the hub renews it.
 func (m *memberWorld) expired(now time.Time) bool {
 	return m.permit.NotAfter != nil && now.After(m.permit.NotAfter.Time)
@@ -348,9 +387,17 @@ func (w *world) goOn(i int) {
 	m := &w.members[i]
 	switch {
 	case m.back:
-		m.back, m.state = false, api.FleetReportCompleted
+		m.back, m.overridden, m.state = false, false, api.FleetReportCompleted
 		if m.stable == m.blocked {
 			m.stable = m.good
+		}
+	case m.goesWithoutPermit():
+		m.good, m.stable = m.stable, m.template
+		switch {
+		case m.permit.Verb == api.FleetVerbRelease && m.permit.Version == keyOf(m.stable):
+			m.state, w.completed[i] = api.FleetReportCompleted, m.permit.Epoch
+		case m.permit.Verb == api.FleetVerbRelease || m.permit.Verb == "":
+			m.state = api.FleetReportIdle
 		}
 	case m.permit.HoldAt > 0:
 		m.state = api.FleetReportAtHold
@@ -366,7 +413,7 @@ func demoSpec(t testing.TB, budgets *api.FleetBudgets, waves ...api.FleetWave) S
 	for i := range waves {
 		waves[i].Name = fmt.Sprintf("w%d", i+1)
 	}
-	s, err := Parse(api.FleetPlanSpec{Waves: waves, Budgets: budgets})
+	s, err := Parse(api.FleetStrategy{Waves: waves, Budgets: budgets})
 	if err != nil {
 		t.Fatal(err)
 	}

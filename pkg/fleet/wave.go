@@ -15,7 +15,8 @@ func (p *planner) planRelease() {
 	p.grant(api.FleetVerbWithdraw, 0, 0, p.clustersInNeed(p.needsWithdrawal)) // of a withdrawal that a new release has overtaken
 	if back := p.clustersToReturn(p.needsAbort); len(back) > 0 {
 		p.grant(api.FleetVerbAbort, 0, 0, back)
-		p.setPhase(api.FleetPhaseProgressing, "Superseding", fmt.Sprintf("%d clusters go back from a version that they may not finish: %s", len(back), listNames(back)))
+		p.setPhase(api.FleetPhaseProgressing, "Superseding", fmt.Sprintf("%s: %s",
+			countText(len(back), "cluster goes back from a version that it may not finish", "clusters go back from a version that they may not finish"), listNames(back)))
 		return
 	}
 	if p.withdrawOnFailure() {
@@ -84,7 +85,7 @@ func (p *planner) beginWave() {
 	for _, name := range left {
 		p.setWave(p.clusters[name], p.status.Wave)
 	}
-	p.record("", string(stage), "WaveBegun", fmt.Sprintf("wave %d (%s) begins with %d clusters", p.status.Wave, spec.Name, len(left)), "")
+	p.record("", string(stage), "WaveBegun", fmt.Sprintf("wave %d (%s) begins with %s", p.status.Wave, spec.Name, countText(len(left), "cluster", "clusters")), "")
 }
 
 // setWave puts a cluster into a wave, on which its phase may depend.
@@ -152,8 +153,8 @@ func (p *planner) planWave() bool {
 		}
 		if n := p.countPhase(w, api.FleetTargetCompleted); n < spec.MinCompleted {
 			p.setPhase(api.FleetPhaseStalled, "NothingProven", fmt.Sprintf(
-				"%d clusters of wave %s have completed, and %d are needed before the next wave; bring clusters back, or pass over the wave: sluice fleet skip %s -n %s",
-				n, w.Name, spec.MinCompleted, p.seen.Name, p.seen.Namespace))
+				"%s of wave %s %s completed, and %s needed before the next wave; bring clusters back, or pass over the wave: sluice fleet skip %s -n %s",
+				countText(n, "cluster", "clusters"), w.Name, agree(n, "has", "have"), countText(spec.MinCompleted, "is", "are"), p.seen.Name, p.seen.Namespace))
 			return false
 		}
 		return p.enterPause(api.FleetWavePause, spec.Pause)
@@ -273,8 +274,9 @@ func (l line) clusters(concurrency int) []string {
 	return append(l.again, l.next[:max(0, min(concurrency-l.busy, len(l.next)))]...)
 }
 
-// lineUp finds out which clusters may get a permit up to holdAt.
+// lineUp finds out which clusters may get a permit up to holdAt. Clusters that a person told to try again come first.
 func (p *planner) lineUp(names []string, holdAt int32) (l line) {
+	retried := 0
 	for _, name := range names {
 		c := p.clusters[name]
 		switch {
@@ -283,6 +285,9 @@ func (p *planner) lineUp(names []string, holdAt int32) (l line) {
 			l.again = append(l.again, name)
 		case c.underWay() || p.late(c):
 			l.busy++
+		case p.mayGoOn(c, holdAt) && p.retried(c): // a person waits for it
+			l.next = slices.Insert(l.next, retried, name)
+			retried++
 		case p.mayGoOn(c, holdAt):
 			l.next = append(l.next, name)
 		case c.phase == api.FleetTargetAwaitingDelivery:
@@ -297,9 +302,10 @@ func (p *planner) describeWave(w *api.FleetWaveStatus, l line) {
 	idle := l.busy == 0 && len(l.next) == 0
 	switch {
 	case idle && soaking > 0 && l.waiting == 0:
-		p.setPhase(api.FleetPhaseSoaking, "Soak", fmt.Sprintf("%d clusters of wave %s soak", soaking, w.Name))
+		p.setPhase(api.FleetPhaseSoaking, "Soak", fmt.Sprintf("%s of wave %s %s", countText(soaking, "cluster", "clusters"), w.Name, agree(soaking, "soaks", "soak")))
 	case idle && l.waiting > 0:
-		p.setPhase(api.FleetPhaseWaiting, "Delivery", fmt.Sprintf("%d clusters of wave %s wait until the version has arrived%s", l.waiting, w.Name, p.needsOfWave(w)))
+		p.setPhase(api.FleetPhaseWaiting, "Delivery", fmt.Sprintf("%s of wave %s %s until the version has arrived%s",
+			countText(l.waiting, "cluster", "clusters"), w.Name, agree(l.waiting, "waits", "wait"), p.needsOfWave(w)))
 	default:
 		p.setPhase(api.FleetPhaseProgressing, "Wave", fmt.Sprintf("wave %s is under way%s", w.Name, p.needsOfWave(w)))
 	}
@@ -319,11 +325,11 @@ func (p *planner) needsOfWave(w *api.FleetWaveStatus) string {
 			list = append(list, fmt.Sprintf(what, listNames(names), p.seen.Name, p.seen.Namespace))
 		}
 	}
-	add("the hub has lost %s; bring it back, or pass over it: sluice fleet skip %s CLUSTER -n %s", func(c *cluster) bool { return c.phase == api.FleetTargetUnknown })
-	add("the steps of %s were changed; to go on with them: sluice fleet retry %s CLUSTER -n %s", func(c *cluster) bool { return c.reason == api.FleetReasonPlanChanged })
-	add("%s holds a change that the version does not name; give the workload another version, or pass over it: sluice fleet skip %s CLUSTER -n %s",
+	add("the hub has lost %s; bring clusters back, or pass over them: sluice fleet skip %s CLUSTER -n %s", func(c *cluster) bool { return c.phase == api.FleetTargetUnknown })
+	add("the steps were changed in %s; to go on with the new ones: sluice fleet retry %s CLUSTER -n %s", func(c *cluster) bool { return c.reason == api.FleetReasonPlanChanged })
+	add("the version does not name the change in %s; give the workload another version, or pass over the cluster: sluice fleet skip %s CLUSTER -n %s",
 		func(c *cluster) bool { return c.reason == reasonNoIdentity })
-	add("%s waits for a person of its own: sluice fleet targets %s -n %s", func(c *cluster) bool {
+	add("a person must act in %s: sluice fleet targets %s -n %s", func(c *cluster) bool {
 		return c.report != nil && c.report.AwaitsPerson && c.reason != api.FleetReasonPlanChanged && c.underWay()
 	})
 	if len(list) == 0 {
@@ -333,13 +339,13 @@ func (p *planner) needsOfWave(w *api.FleetWaveStatus) string {
 }
 
 // overtaken reports whether a cluster may be under way although its last permit says nothing about that: the permit is older than the epoch, the hub
-// has forgotten it, or it is an order to hold that the cluster has not answered. It goes on by a new permit.
+// has forgotten it, it is an order to hold that the cluster has not answered, or a person has told the cluster since to skip analyses. It goes on by a new permit.
 func (p *planner) overtaken(c *cluster) bool {
 	if c.reason == reasonForgotten || c.reason == api.FleetReasonPlanChanged && p.retried(c) {
 		return true
 	}
 	return p.permitted(c) && c.underWay() && c.phase != api.FleetTargetUnknown &&
-		(c.target.Permit.Epoch < p.status.Epoch || c.target.Permit.Verb == api.FleetVerbHold)
+		(c.target.Permit.Epoch < p.status.Epoch || c.target.Permit.Verb == api.FleetVerbHold || !slices.Equal(c.target.Permit.SkipAnalyses, p.skippedAnalyses(c)))
 }
 
 // mayGoOn reports whether a cluster may get a permit up to holdAt.
@@ -381,5 +387,6 @@ func (p *planner) successMessage() string {
 	if len(deferred) == 0 {
 		return "All waves have passed"
 	}
-	return fmt.Sprintf("All waves have passed; %d clusters are deferred and follow when they come back: %s", len(deferred), listNames(deferred))
+	return fmt.Sprintf("All waves have passed; %s: %s",
+		countText(len(deferred), "cluster is deferred and follows when it comes back", "clusters are deferred and follow when they come back"), listNames(deferred))
 }

@@ -27,17 +27,27 @@ func (p *planner) planWithdrawal() {
 		p.setPhase(api.FleetPhaseWithdrawing, p.status.Reason, p.withdrawalMessage(left))
 	default:
 		p.setPhase(api.FleetPhaseWithdrawn, p.status.Reason, fmt.Sprintf(
-			"%s was withdrawn from all clusters, and no cluster gets it again; release another version, or type: sluice fleet unblock %s -n %s", p.key(), p.seen.Name, p.seen.Namespace))
+			"%s was withdrawn from all clusters, and no cluster gets it again; release another version, or type: sluice fleet unblock %s %s -n %s", p.key(), p.seen.Name, p.key(), p.seen.Namespace))
 	}
 }
 
 func (p *planner) withdrawalMessage(left []string) string {
-	failed := ""
-	if stuck := p.clustersInNeed(func(c *cluster) bool { return c.failed() && slices.Contains(left, c.name) }); len(stuck) > 0 {
-		failed = fmt.Sprintf(", and %s cannot go back (%s)", listNames(stuck), p.clusters[stuck[0]].report.Reason)
+	if len(left) == 0 {
+		return fmt.Sprintf("%s is withdrawn: its clusters are told to go back", p.key())
 	}
-	return fmt.Sprintf("%s is withdrawn: %d clusters have not gone back: %s%s; bring them back, or pass over them: sluice fleet skip %s CLUSTER -n %s",
-		p.key(), len(left), listNames(left), failed, p.seen.Name, p.seen.Namespace)
+	message := fmt.Sprintf("%s is withdrawn: %s: %s", p.key(), countText(len(left), "cluster goes back", "clusters go back"), listNames(left))
+	stuck := p.clustersInNeed(func(c *cluster) bool { return slices.Contains(left, c.name) && p.stuck(c) })
+	if len(stuck) == 0 {
+		return message
+	}
+	return fmt.Sprintf("%s; of them, %s cannot, or take too long; see why: sluice fleet targets %s -n %s; bring %s back, or type: sluice fleet skip %[3]s CLUSTER -n %[4]s",
+		message, listNames(stuck), p.seen.Name, p.seen.Namespace, agree(len(stuck), "it", "them"))
+}
+
+// stuck reports whether a cluster that was told to go back may need a person: it has failed, the hub has lost it, it waits for a person of its own, or it has taken
+// as long as a release may.
+func (p *planner) stuck(c *cluster) bool {
+	return c.failed() || c.phase == api.FleetTargetUnknown || c.report != nil && c.report.AwaitsPerson || c.status.Since != nil && p.elapsed(c.status.Since.Time, p.spec.ProgressDeadline)
 }
 
 // planAbort takes back the clusters that are under way. Clusters that have completed keep the version.
@@ -45,7 +55,7 @@ func (p *planner) planAbort() {
 	p.grant(api.FleetVerbAbort, 0, 0, p.clustersToReturn(p.needsAbort))
 	message := "The release is aborted. Clusters that had completed keep the version"
 	if left := p.returnsOutstanding(); len(left) > 0 {
-		message = fmt.Sprintf("The release is aborted: %d clusters have not answered: %s", len(left), listNames(left))
+		message = fmt.Sprintf("The release is aborted: %s not answered: %s", countText(len(left), "cluster has", "clusters have"), listNames(left))
 	}
 	p.setPhase(api.FleetPhaseAborted, p.status.Reason, message)
 }
@@ -116,14 +126,23 @@ func (c *cluster) mayRun(version string) bool {
 	}
 	r := c.report
 	return r != nil && (r.Stable.Named(version) ||
-		r.Template.Named(version) && (r.State == api.FleetReportProgressing || r.State == api.FleetReportAtHold || r.Unpermitted != ""))
+		r.Template.Named(version) && (r.State == api.FleetReportProgressing || r.State == api.FleetReportAtHold || r.Unpermitted != "" || r.Overridden != ""))
 }
 
 // needsAbort reports whether a cluster may be under way, but must not: by a permit of an older release, after a person has told the release to pass
-// over it, or after it has failed by the clock of the hub.
+// over it, or after it has failed by the clock of the hub. An overridden release goes on unless a person takes it back.
+// A cluster must not begin a second time either, after its Rollout was deleted or has left the fleet.
 func (p *planner) needsAbort(c *cluster) bool {
+	if c.overridden() && p.status.Verb == api.FleetVerbRelease && c.phase != api.FleetTargetSkipped {
+		return false
+	}
 	return c.target != nil && forward(c.target.Permit.Verb) && !c.completed() && !c.failed() &&
-		(p.outdated(c.target.Permit.Epoch) || c.phase == api.FleetTargetSkipped || c.phase == api.FleetTargetFailed)
+		(p.outdated(c.target.Permit.Epoch) || c.phase == api.FleetTargetSkipped || c.phase == api.FleetTargetFailed || c.hasLeft() && c.status.CompletedAt == nil)
+}
+
+// hasLeft reports whether the cluster has no governed Rollout any more.
+func (c *cluster) hasLeft() bool {
+	return c.phase == api.FleetTargetAbsent || c.phase == api.FleetTargetUngoverned
 }
 
 // returnsOutstanding lists the clusters that were told to go back in this epoch and have not.
@@ -151,5 +170,16 @@ func listNames(names []string) string {
 	if len(names) <= shown {
 		return strings.Join(names, ", ")
 	}
-	return fmt.Sprintf("%s and %d others", strings.Join(names[:shown], ", "), len(names)-shown)
+	return fmt.Sprintf("%s and %s", strings.Join(names[:shown], ", "), countText(len(names)-shown, "other", "others"))
+}
+
+// countText returns a number with the words that agree with it: "1 cluster", "2 clusters".
+func countText(n int, one, many string) string { return fmt.Sprintf("%d %s", n, agree(n, one, many)) }
+
+// agree returns the form of a word that agrees with a number.
+func agree(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
 }

@@ -14,6 +14,7 @@ const MaxSize = 32 << 10
 const (
 	purposeOrder  = "sluice.dev/fleet/order/v1\n"
 	purposeAnswer = "sluice.dev/fleet/answer/v1\n"
+	purposeBeat   = "sluice.dev/fleet/beat/v1\n"
 )
 
 // envelope is a message as it is sent: JSON, with byte strings in base64.
@@ -50,14 +51,14 @@ func seal(purpose string, key nkeys.KeyPair, content any) ([]byte, error) {
 	return message, nil
 }
 
-// open checks the signature of a message, and decodes its body. Fields that this version does not know are ignored.
-func open(purpose string, trusted []string, message []byte, content any) error {
+// open checks the signature of a message, decodes its body, and returns the public key that has signed it. Fields that this version does not know are ignored.
+func open(purpose string, trusted []string, message []byte, content any) (signer string, err error) {
 	if len(message) > MaxSize {
-		return refuse(ReasonMalformed, "it has %d bytes, and %d are possible", len(message), MaxSize)
+		return "", refuse(ReasonMalformed, "it has %d bytes, and %d are possible", len(message), MaxSize)
 	}
 	var e envelope
 	if err := json.Unmarshal(message, &e); err != nil {
-		return refuse(ReasonMalformed, "it cannot be decoded: %v", err)
+		return "", refuse(ReasonMalformed, "it cannot be decoded: %v", err)
 	}
 	for _, key := range trusted {
 		if key != e.Key {
@@ -65,17 +66,17 @@ func open(purpose string, trusted []string, message []byte, content any) error {
 		}
 		public, err := nkeys.FromPublicKey(key)
 		if err != nil {
-			return refuse(ReasonUnknownKey, "the trusted key %s is not valid: %v", key, err)
+			return "", refuse(ReasonUnknownKey, "the trusted key %s is not valid: %v", key, err)
 		}
 		if public.Verify(append([]byte(purpose), e.Body...), e.Signature) != nil {
-			return refuse(ReasonBadSignature, "its signature by the key %s is wrong", key)
+			return "", refuse(ReasonBadSignature, "its signature by the key %s is wrong", key)
 		}
 		if err := json.Unmarshal(e.Body, content); err != nil {
-			return refuse(ReasonMalformed, "its body cannot be decoded: %v", err)
+			return "", refuse(ReasonMalformed, "its body cannot be decoded: %v", err)
 		}
-		return nil
+		return key, nil
 	}
-	return refuse(ReasonUnknownKey, "it is signed by the key %.60q, which is not trusted", e.Key)
+	return "", refuse(ReasonUnknownKey, "it is signed by the key %.60q, which is not trusted", e.Key)
 }
 
 // Reason is a word for the refusal of a message.
@@ -99,6 +100,8 @@ const (
 	ReasonWrongRollout Reason = "WrongRollout"
 	// ReasonNotYours: another FleetRollout governs the Rollout.
 	ReasonNotYours Reason = "NotYours"
+	// ReasonClock: the clocks of the two clusters are too far apart.
+	ReasonClock Reason = "Clock"
 	// ReasonOld: it is older than the last one.
 	ReasonOld Reason = "Old"
 )

@@ -1,6 +1,7 @@
 package fleetmessage
 
 import (
+	"reflect"
 	"time"
 
 	"github.com/nats-io/nkeys"
@@ -59,6 +60,63 @@ type Answer struct {
 	Version string `json:"version,omitempty"`
 }
 
+// SaysSame reports whether two answers say the same, whenever they were sent. The other one may be nil.
+func (a Answer) SaysSame(other *Answer) bool {
+	return other != nil && a.FleetRollout == other.FleetRollout && reflect.DeepEqual(a.Report, other.Report)
+}
+
+// Gone reports whether the cluster has no governed Rollout of that name.
+func (a Answer) Gone() bool {
+	return a.Report.State == api.FleetReportAbsent || a.Report.State == api.FleetReportUngoverned
+}
+
+// Beat is a heartbeat of a cluster.
+type Beat struct {
+	Member Member `json:"member"`
+	// Time is when the cluster sent it, by its own clock.
+	Time time.Time `json:"time"`
+	// Process is the process of the cluster that sent it, and Number orders the heartbeats of that process. Time does not: processes have clocks of their own,
+	// and a clock may be set back.
+	Process string `json:"process"`
+	Number  int64  `json:"number"`
+	// Version is the version of Sluice in the cluster.
+	Version string `json:"version,omitempty"`
+	// Enforcement says what holds changes in the cluster.
+	Enforcement api.FleetEnforcement `json:"enforcement"`
+	// HubKeys are the public keys of the hub that the cluster trusts.
+	HubKeys []string `json:"hubKeys,omitempty"`
+	// Refused is why the cluster refuses the last order about one of its Rollouts, "" if it refuses none.
+	Refused string `json:"refused,omitempty"`
+}
+
+// MaxBeatAge is how old a heartbeat may be. Clocks of clusters may be some minutes apart.
+const MaxBeatAge = 10 * time.Minute
+
+// Seal signs a heartbeat by the key of the member.
+func (b Beat) Seal(member nkeys.KeyPair) ([]byte, error) { return seal(purposeBeat, member, b) }
+
+// OpenBeat checks a heartbeat that arrived now. last has the number of the last one of each process of the cluster. A heartbeat of another cluster of this name
+// is returned together with a refusal for [ReasonNameTaken]. The error is a [Refusal].
+func (e Expected) OpenBeat(message []byte, last map[string]int64, now time.Time) (Beat, error) {
+	var b Beat
+	if _, err := open(purposeBeat, e.Keys, message, &b); err != nil {
+		return Beat{}, err
+	}
+	switch {
+	case b.Member.Name != e.Member.Name:
+		return Beat{}, refuse(ReasonWrongCluster, "it comes from the cluster %.60q, and not from %s", b.Member.Name, e.Member.Name)
+	case b.Member.UID == "":
+		return Beat{}, refuse(ReasonMalformed, "it names no cluster")
+	case now.Sub(b.Time) > MaxBeatAge || b.Time.Sub(now) > MaxBeatAge:
+		return Beat{}, refuse(ReasonClock, "the clock of the cluster says %s, and the hub's %s: set them right", b.Time.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
+	case e.Member.UID != "" && b.Member.UID != e.Member.UID:
+		return b, refuse(ReasonNameTaken, "it comes from another cluster that calls itself %s", e.Member.Name)
+	case b.Number <= last[b.Process]:
+		return Beat{}, refuse(ReasonOld, "it was sent before the last one")
+	}
+	return b, nil
+}
+
 // Seal signs an order by the key of the hub.
 func (o Order) Seal(hub nkeys.KeyPair) ([]byte, error) { return seal(purposeOrder, hub, o) }
 
@@ -77,12 +135,9 @@ type Receiver struct {
 // OpenOrder checks an order about a Rollout that a FleetRollout governs. last is the last permit that the cluster has taken in, nil for none. The
 // error is a [Refusal].
 func (r Receiver) OpenOrder(message []byte, rollout Name, governedBy api.FleetReference, last *api.FleetPermit) (Order, error) {
-	var o Order
-	if err := open(purposeOrder, r.Keys, message, &o); err != nil {
-		return Order{}, err
-	}
-	var err error
+	o, _, err := ReadOrder(message, r.Keys)
 	switch {
+	case err != nil:
 	case o.Hub == "" || o.UID == "":
 		err = refuse(ReasonMalformed, "it names no hub or no FleetRollout")
 	case r.Hub != "" && o.Hub != r.Hub:
@@ -108,6 +163,14 @@ func (r Receiver) OpenOrder(message []byte, rollout Name, governedBy api.FleetRe
 	return o, nil
 }
 
+// ReadOrder checks the signature of an order by one of the keys, and returns the public key that has signed it.
+func ReadOrder(message []byte, keys []string) (o Order, signer string, err error) {
+	if signer, err = open(purposeOrder, keys, message, &o); err != nil {
+		return Order{}, "", err
+	}
+	return o, signer, nil
+}
+
 // Expected is the cluster whose answers the hub opens.
 type Expected struct {
 	Member Member
@@ -115,21 +178,28 @@ type Expected struct {
 	Keys []string
 }
 
-// OpenAnswer checks an answer about a Rollout that a FleetRollout governs. last is Sent of the last answer, 0 for none. The error is a [Refusal].
-func (e Expected) OpenAnswer(message []byte, rollout Name, governs api.FleetReference, last int64) (Answer, error) {
+// ReadAnswer checks the signature of an answer, and that it comes from this cluster.
+func (e Expected) ReadAnswer(message []byte) (Answer, error) {
 	var a Answer
-	if err := open(purposeAnswer, e.Keys, message, &a); err != nil {
+	if _, err := open(purposeAnswer, e.Keys, message, &a); err != nil {
 		return Answer{}, err
 	}
-	var err error
+	if a.Member.Name != e.Member.Name {
+		return Answer{}, refuse(ReasonWrongCluster, "it comes from the cluster %.60q, and not from %s", a.Member.Name, e.Member.Name)
+	}
+	return a, nil
+}
+
+// OpenAnswer checks an answer about a Rollout that a FleetRollout governs. last is Sent of the last answer, 0 for none. The error is a [Refusal].
+func (e Expected) OpenAnswer(message []byte, rollout Name, governs api.FleetReference, last int64) (Answer, error) {
+	a, err := e.ReadAnswer(message)
 	switch {
-	case a.Member.Name != e.Member.Name:
-		err = refuse(ReasonWrongCluster, "it comes from the cluster %.60q, and not from %s", a.Member.Name, e.Member.Name)
+	case err != nil:
 	case a.Member.UID == "" || e.Member.UID != "" && a.Member.UID != e.Member.UID:
 		err = refuse(ReasonNameTaken, "it comes from another cluster that calls itself %s", e.Member.Name)
 	case a.Rollout != rollout:
 		err = refuse(ReasonWrongRollout, "it is about the Rollout %.120q", a.Rollout)
-	case a.FleetRollout != governs && a.Report.State != api.FleetReportUngoverned && a.Report.State != api.FleetReportAbsent:
+	case a.FleetRollout != governs && !a.Gone():
 		err = refuse(ReasonNotYours, "it is about FleetRollout %.120q", a.FleetRollout)
 	case a.Sent < last:
 		err = refuse(ReasonOld, "it was sent before the last one")

@@ -18,15 +18,21 @@ func OrderSubject(member string, rollout Name) string { return prefixDown + toke
 // AnswerSubject is the subject of the answers of a cluster about a Rollout.
 func AnswerSubject(member string, rollout Name) string { return prefixUp + tokens(member, rollout) }
 
-// BeatSubject is the subject of the heartbeats of a cluster.
+// BeatSubject is the subject of the heartbeats of a cluster, or of all clusters for the name "*".
 func BeatSubject(member string) string { return prefixBeat + member }
 
 // OrderSubjects and AnswerSubjects select all subjects of a cluster, or of all clusters for the name "*".
-func OrderSubjects(member string) string  { return prefixDown + member + ".>" }
-func AnswerSubjects(member string) string { return prefixUp + member + ".>" }
+func OrderSubjects(member string) string  { return prefixDown + member + ".*.*" }
+func AnswerSubjects(member string) string { return prefixUp + member + ".*.*" }
 
 func tokens(member string, rollout Name) string {
 	return member + "." + rollout.Namespace + "." + strings.ReplaceAll(rollout.Name, ".", "_")
+}
+
+// ParseBeatSubject reads the member of a subject of heartbeats.
+func ParseBeatSubject(subject string) (member string, ok bool) {
+	member, ok = strings.CutPrefix(subject, prefixBeat)
+	return member, ok && member != "" && !strings.Contains(member, ".")
 }
 
 // ParseSubject reads the member and the Rollout of a subject of orders or answers.

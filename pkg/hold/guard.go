@@ -53,7 +53,7 @@ func (w *write) guardWrite() {
 // ownAnnotations are all annotations of Sluice except those with rules of their own: original.paused and, on a Deployment that is taken over or
 // scaled down, the other originals.
 func (w *write) ownAnnotations() []string {
-	list := []string{api.AnnotationInProgressing, api.AnnotationRollout, api.AnnotationStableRolloutID, api.AnnotationEpoch}
+	list := []string{api.AnnotationInProgressing, api.AnnotationRollout, api.AnnotationStableRolloutID, api.AnnotationEpoch, api.AnnotationDelivered}
 	if w.kindRules != nil && w.kindRules.canSurge() {
 		list = append(list, api.AnnotationSurgeReplicas)
 	}

@@ -49,7 +49,8 @@ func (c *Client) dispatchAction(ctx context.Context, s *Snapshot, action rollout
 	case rollout.RecordPermit:
 		return c.recordPermit(ctx, s, a.Permit)
 	case rollout.AdoptWorkload, rollout.DisownWorkload, rollout.HoldWorkload, rollout.ResumeWorkload,
-		rollout.TakeOverWorkload, rollout.ResumeRollingUpdate, rollout.PauseWorkload, rollout.FreezeWorkload, rollout.ScaleWorkload, rollout.RestoreReplicas:
+		rollout.TakeOverWorkload, rollout.ResumeRollingUpdate, rollout.PauseWorkload, rollout.FreezeWorkload, rollout.ScaleWorkload, rollout.RestoreReplicas,
+		rollout.SetImages:
 		return c.changeWorkload(ctx, s, a)
 	case rollout.PartitionWorkload:
 		return c.changeWorkloadObject(ctx, s, a)
@@ -142,6 +143,14 @@ func (c *Client) changeWorkload(ctx context.Context, s *Snapshot, action rollout
 		patch = workload.ScaleDownDeployment(d, a.Replicas)
 	case rollout.RestoreReplicas:
 		patch = workload.RestoreReplicas(s.deployment)
+	case rollout.SetImages:
+		live, err := c.readDeployment(ctx, s, a)
+		if err != nil {
+			return err
+		}
+		if patch, err = workload.HoldDeployment(s.deployment, s.rollout.Name).SetImages(live, a); err != nil {
+			return err
+		}
 	}
 	return c.patchDeployment(ctx, s, action, partWorkload, &s.deployment, patch)
 }

@@ -1,11 +1,11 @@
 package kube
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
 
-	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -35,8 +35,8 @@ type Options struct {
 	Scripts *script.Library
 	// ScriptConfigMap is the ConfigMap with the scripts of users. With an empty name the client reads none.
 	ScriptConfigMap types.NamespacedName
-	// Permits returns what the hub of a fleet has told this cluster last about a Rollout; nil for a cluster without a hub.
-	Permits func(types.NamespacedName) FleetMessage
+	// Order returns what the hub of a fleet has told this cluster last about a Rollout that a FleetRollout governs; nil for a cluster without a hub.
+	Order func(*api.Rollout) FleetOrder
 	// IgnoreFleets observes Rollouts as if they belonged to no fleet, for a simulation.
 	IgnoreFleets bool
 	// Cluster is the name of the cluster in logs.
@@ -45,12 +45,16 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// FleetMessage is what the hub of a fleet tells a cluster about one Rollout, verified.
-type FleetMessage struct {
+// FleetOrder is what the hub of a fleet tells a cluster about one Rollout, verified.
+type FleetOrder struct {
 	// Permit is nil if the hub has given none.
 	Permit *api.FleetPermit
 	// Blocked are the versions that the hub has withdrawn or unblocked.
 	Blocked []api.FleetBlock
+	// Refused is why the last message of the hub counts for nothing, "" if it counts.
+	Refused string
+	// Generation counts the answers of other processes of this cluster that this process knew when it gave the order.
+	Generation int64
 }
 
 // Client talks to one cluster. It is safe for concurrent use.
@@ -84,8 +88,7 @@ type Client struct {
 	policyKinds      policyResources
 	uncopiedPolicies *cache.LRUExpireCache
 	serverErrors     serverErrors
-	// eventWrites are the writes of Events that are under way.
-	eventWrites errgroup.Group
+	eventWriter      *eventWriter
 }
 
 // apiClients are the clients of the APIs that package kube uses.
@@ -116,6 +119,11 @@ func New(cfg *rest.Config, opts Options) (*Client, error) {
 	if cfg.Timeout == 0 {
 		cfg.Timeout = apiclient.CallDeadline
 	}
+	if opts.Order == nil {
+		opts.Order = func(*api.Rollout) FleetOrder {
+			return FleetOrder{Refused: "the executors of this cluster have no hub: start them with --fleet-member"}
+		}
+	}
 	if opts.Logger == nil {
 		opts.Logger = slog.Default()
 	}
@@ -125,13 +133,13 @@ func New(cfg *rest.Config, opts Options) (*Client, error) {
 	}
 	c := &Client{opts: opts, log: opts.Logger.With("cluster", opts.Cluster), changes: newChangeTracker(), shapes: newSpecShapes(), renderings: lru.New(maxRenderings), analysisProblems: lru.New(maxTracked),
 		autoscalers: cache.NewLRUExpireCache(maxTracked), clusterScoped: cache.NewLRUExpireCache(1), needs: cache.NewLRUExpireCache(maxTracked), uncopiedPolicies: cache.NewLRUExpireCache(maxTracked)}
-	c.eventWrites.SetLimit(maxEventWrites)
 	if c.apiClients, err = connectClients(cfg, shared); err == nil {
 		c.watchClients, err = connectClients(cfg, &http.Client{Transport: shared.Transport})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("make a client of the API server: %w", err)
 	}
+	c.eventWriter = newEventWriter(c.events, c.log)
 	c.kinds = apiclient.NewDiscovery(c.discovery)
 	c.installCheckers = map[string]*policies.Checker{}
 	for _, family := range kinds.Families() {
@@ -141,6 +149,20 @@ func New(cfg *rest.Config, opts Options) (*Client, error) {
 		return nil, fmt.Errorf("make the watches of a client: %w", err)
 	}
 	return c, nil
+}
+
+// Enforcement says what holds changes of all kinds of workloads in the cluster.
+func (c *Client) Enforcement(ctx context.Context) api.FleetEnforcement {
+	found := api.FleetEnforcementPolicy
+	for _, checker := range c.installCheckers {
+		switch {
+		case checker.FindProblem(ctx) != nil:
+			return api.FleetEnforcementNone
+		case checker.ByWebhook():
+			found = api.FleetEnforcementWebhook
+		}
+	}
+	return found
 }
 
 func connectClients(cfg *rest.Config, by *http.Client) (c apiClients, err error) {

@@ -6,16 +6,19 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"log/slog"
 	"os"
 	"strconv"
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	eventsclient "k8s.io/client-go/kubernetes/typed/events/v1"
 	"k8s.io/client-go/util/retry"
 
 	"sluice.dev/sluice/pkg/api"
@@ -36,20 +39,17 @@ const maxEventWrites = 16
 // background and only logs errors: the run neither waits nor fails for an Event.
 func (c *Client) RecordEvent(s *Snapshot, warning bool, reason, message string) {
 	event := eventOnRollout(s.rollout, warning, reason, message)
-	c.eventWrites.Go(func() error {
-		c.writeEvent(event)
-		return nil
-	})
+	c.eventWriter.write(event)
 }
 
 // RecordOnKey is [Client.RecordEvent] for a Rollout without a snapshot, as when no run of it gets that far. It records
 // nothing for a Rollout that does not exist.
 func (c *Client) RecordOnKey(key types.NamespacedName, warning bool, reason, message string) {
-	c.eventWrites.Go(func() error {
+	c.eventWriter.writes.Go(func() error {
 		r, err := c.getRollout(context.Background(), key)
 		switch {
 		case err == nil:
-			c.writeEvent(eventOnRollout(r, warning, reason, message))
+			c.eventWriter.writeNow(eventOnRollout(r, warning, reason, message))
 		case !apiclient.IsNotFound(err):
 			c.log.Warn("record an event", "namespace", key.Namespace, "on", api.KindRollout+"/"+key.Name, "reason", reason, "error", err)
 		}
@@ -63,31 +63,52 @@ func (c *Client) RecordRoutingEvent(s *RoutingSnapshot, reason, message string) 
 	event := eventOn(corev1.ObjectReference{
 		APIVersion: api.TrafficRoutingResource().GroupVersion().String(), Kind: api.KindTrafficRouting, Namespace: t.Namespace, Name: t.Name, UID: t.UID,
 	}, t.Generation, true, reason, message, time.Now())
-	c.eventWrites.Go(func() error {
-		c.writeEvent(event)
-		return nil
-	})
+	c.eventWriter.write(event)
 }
 
 // FlushEvents waits until all Events of earlier calls of [Client.RecordEvent] and [Client.RecordOnKey] are written or
 // have failed.
-func (c *Client) FlushEvents() { _ = c.eventWrites.Wait() }
+func (c *Client) FlushEvents() { c.eventWriter.flush() }
 
-func (c *Client) writeEvent(event *eventsv1.Event) {
+// eventWriter writes Events in the background.
+type eventWriter struct {
+	events eventsclient.EventsV1Interface
+	log    *slog.Logger
+	writes errgroup.Group
+}
+
+func newEventWriter(events eventsclient.EventsV1Interface, log *slog.Logger) *eventWriter {
+	w := &eventWriter{events: events, log: log}
+	w.writes.SetLimit(maxEventWrites)
+	return w
+}
+
+// write writes an Event soon, and only logs an error.
+func (w *eventWriter) write(event *eventsv1.Event) {
+	w.writes.Go(func() error {
+		w.writeNow(event)
+		return nil
+	})
+}
+
+// flush waits until all Events are written or have failed.
+func (w *eventWriter) flush() { _ = w.writes.Wait() }
+
+func (w *eventWriter) writeNow(event *eventsv1.Event) {
 	_, err := apiclient.WithDeadline(context.Background(), func(ctx context.Context) (any, error) {
-		_, err := c.events.Events(event.Namespace).Create(ctx, event, metav1.CreateOptions{FieldManager: api.FieldManager})
+		_, err := w.events.Events(event.Namespace).Create(ctx, event, metav1.CreateOptions{FieldManager: api.FieldManager})
 		if apierrors.IsAlreadyExists(err) {
-			err = retry.RetryOnConflict(retry.DefaultBackoff, func() error { return c.incrementSeries(ctx, event) })
+			err = retry.RetryOnConflict(retry.DefaultBackoff, func() error { return w.incrementSeries(ctx, event) })
 		}
 		return nil, err
 	})
 	if err != nil {
-		c.log.Warn("record an event", "namespace", event.Namespace, "on", event.Regarding.Kind+"/"+event.Regarding.Name, "reason", event.Reason, "error", err)
+		w.log.Warn("record an event", "namespace", event.Namespace, "on", event.Regarding.Kind+"/"+event.Regarding.Name, "reason", event.Reason, "error", err)
 	}
 }
 
-func (c *Client) incrementSeries(ctx context.Context, event *eventsv1.Event) error {
-	events := c.events.Events(event.Namespace)
+func (w *eventWriter) incrementSeries(ctx context.Context, event *eventsv1.Event) error {
+	events := w.events.Events(event.Namespace)
 	old, err := events.Get(ctx, event.Name, metav1.GetOptions{})
 	if err != nil {
 		return err

@@ -152,14 +152,14 @@ func TestTheRecordOfAUsedPermitIsRead(t *testing.T) {
 	}
 }
 
-// hub has the messages for one cluster, and the questions that its executor has asked.
+// hub has the orders for one cluster, and the questions that its executor has asked.
 type hub struct {
-	says  kube.FleetMessage
+	says  kube.FleetOrder
 	asked []types.NamespacedName
 }
 
-func (h *hub) message(name types.NamespacedName) kube.FleetMessage {
-	h.asked = append(h.asked, name)
+func (h *hub) order(r *api.Rollout) kube.FleetOrder {
+	h.asked = append(h.asked, types.NamespacedName{Namespace: r.Namespace, Name: r.Name})
 	return h.says
 }
 
@@ -169,7 +169,7 @@ func (w *world) clientOf(h *hub) *kube.Client {
 	cfg := rest.CopyConfig(plane.Config)
 	cfg.Impersonate = rest.ImpersonationConfig{UserName: api.ExecutorUser}
 	client, err := kube.New(cfg, kube.Options{
-		Scripts: script.NewLibrary(luaconfiguration.FS, ""), Permits: h.message, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Scripts: script.NewLibrary(luaconfiguration.FS, ""), Order: h.order, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -182,19 +182,19 @@ func TestTheHubIsAskedOnceForEachObservation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.apply(governedRollout())
-	first := kube.FleetMessage{
+	first := kube.FleetOrder{
 		Permit:  &api.FleetPermit{Epoch: 3, Seq: 2, Verb: api.FleetVerbRelease, Version: "version/v2", Revision: "r2", HoldAt: 1},
 		Blocked: []api.FleetBlock{{Version: "version/v1", Epoch: 2}},
 	}
 	h := &hub{says: first}
 	client := w.clientOf(h)
 	type seen struct {
-		Message kube.FleetMessage
+		Message kube.FleetOrder
 		Asked   []types.NamespacedName
 	}
-	check := func(when string, s *kube.Snapshot, want kube.FleetMessage, questions int) {
+	check := func(when string, s *kube.Snapshot, want kube.FleetOrder, questions int) {
 		t.Helper()
-		got := seen{kube.FleetMessage{Permit: s.Seen.Permit, Blocked: s.Seen.Blocked}, h.asked}
+		got := seen{kube.FleetOrder{Permit: s.Seen.Permit, Blocked: s.Seen.Blocked}, h.asked}
 		if diff := cmp.Diff(seen{want, slices.Repeat([]types.NamespacedName{w.key("web")}, questions)}, got); diff != "" {
 			t.Errorf("the snapshot %s differs (-want +got):\n%s", when, diff)
 		}
@@ -205,7 +205,7 @@ func TestTheHubIsAskedOnceForEachObservation(t *testing.T) {
 	}
 	check("after the observation", s, first, 1)
 
-	h.says = kube.FleetMessage{Permit: &api.FleetPermit{Epoch: 4, Seq: 1, Verb: api.FleetVerbAbort}}
+	h.says = kube.FleetOrder{Permit: &api.FleetPermit{Epoch: 4, Seq: 1, Verb: api.FleetVerbAbort}}
 	if err := client.ApplyAction(t.Context(), s, rollout.RecordPermit{Permit: api.PermitNumber{Epoch: 3, Seq: 2}}); err != nil {
 		t.Fatal(err)
 	}

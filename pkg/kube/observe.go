@@ -62,15 +62,15 @@ func (c *Client) ObserveCached(key types.NamespacedName) (s *Snapshot, ok bool) 
 
 func (c *Client) observeFrom(ctx context.Context, key types.NamespacedName, from readSource) (*Snapshot, error) {
 	s := &Snapshot{observedAt: time.Now()}
-	if c.opts.Permits != nil {
-		s.fleet = c.opts.Permits(key)
-	}
 	if from != fromMemory {
 		s.podLabelCache = &c.podLabels
 	}
 	o := &observation{client: c, snapshot: s, namespace: key.Namespace, source: from, wanted: allParts()}
 	if err := o.readRollout(ctx, key); err != nil {
 		return nil, apiclient.RolloutError("read", &api.Rollout{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}, err)
+	}
+	if governor := s.rollout.Spec.Fleet; governor != nil {
+		s.order, s.orderedBy = c.opts.Order(s.rollout), *governor
 	}
 	var err error
 	if s.spec, err = rollout.Parse(s.rollout); err != nil {

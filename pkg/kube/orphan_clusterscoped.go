@@ -149,5 +149,5 @@ func (c *Client) recordOrphanEvent(kind string, gone types.NamespacedName, g *ga
 		return
 	}
 	on := corev1.ObjectReference{APIVersion: g.ref.APIVersion, Kind: g.ref.Kind, Name: g.ref.Name, UID: g.live.GetUID()}
-	c.writeEvent(eventOn(on, 0, true, reasonOrphaned, fmt.Sprintf("%s %s was removed by force while it routed by %s, and its namespace is gone. %s.", kind, gone, g.ref, what), time.Now()))
+	c.eventWriter.writeNow(eventOn(on, 0, true, reasonOrphaned, fmt.Sprintf("%s %s was removed by force while it routed by %s, and its namespace is gone. %s.", kind, gone, g.ref, what), time.Now()))
 }

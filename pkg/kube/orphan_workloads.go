@@ -179,5 +179,5 @@ func (c *Client) recordOrphanedRelease(gone types.NamespacedName, on corev1.Obje
 	note := fmt.Sprintf("Rollout %[1]s was removed by force during its release. %[3]s. "+
 		"Create Rollout %[1]s again: it takes over the remaining objects and releases the version again. "+
 		"To remove it, delete it then with kubectl delete rollout %[1]s -n %[2]s, and leave its finalizer alone.", gone.Name, gone.Namespace, why)
-	c.writeEvent(eventOn(on, 0, true, reasonOrphaned, note, time.Now()))
+	c.eventWriter.writeNow(eventOn(on, 0, true, reasonOrphaned, note, time.Now()))
 }

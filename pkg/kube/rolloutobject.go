@@ -3,10 +3,7 @@ package kube
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -88,7 +85,7 @@ func (c *Client) patchRolloutMetadata(ctx context.Context, s *Snapshot, metadata
 // recordPermit records on the Rollout which permit of its fleet a release has used up.
 func (c *Client) recordPermit(ctx context.Context, s *Snapshot, used api.PermitNumber) error {
 	err := c.patchRolloutMetadata(ctx, s, map[string]any{
-		"annotations": map[string]any{api.AnnotationPermitUsed: fmt.Sprintf("%d.%d", used.Epoch, used.Seq)},
+		"annotations": map[string]any{api.AnnotationPermitUsed: used.String()},
 	})
 	if err != nil {
 		return apiclient.RolloutError("record the used permit of", s.rollout, err)
@@ -97,16 +94,13 @@ func (c *Client) recordPermit(ctx context.Context, s *Snapshot, used api.PermitN
 }
 
 // permitUsed reads the record of recordPermit. A record that cannot be read counts as a permit before all others.
-func permitUsed(r *api.Rollout) (used api.PermitNumber) {
+func permitUsed(r *api.Rollout) api.PermitNumber {
 	record, recorded := r.Annotations[api.AnnotationPermitUsed]
 	if !recorded {
 		return api.PermitNumber{}
 	}
-	epoch, seq, _ := strings.Cut(record, ".")
-	var errEpoch, errSeq error
-	used.Epoch, errEpoch = strconv.ParseInt(epoch, 10, 64)
-	used.Seq, errSeq = strconv.ParseInt(seq, 10, 64)
-	if errEpoch != nil || errSeq != nil || used.Epoch <= 0 || used.Seq < 0 {
+	used, ok := api.ParsePermitNumber(record)
+	if !ok {
 		return api.PermitNumber{Seq: 1}
 	}
 	return used

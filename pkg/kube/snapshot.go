@@ -24,8 +24,9 @@ type Snapshot struct {
 	Scripts []api.ScriptStatus
 
 	spec           rollout.Spec
-	fleet          FleetMessage // read once for each observation
-	observedAt     time.Time    // when the latest observation, or the latest successful commit, began
+	order          FleetOrder // read once for each observation
+	orderedBy      api.FleetReference
+	observedAt     time.Time // when the latest observation, or the latest successful commit, began
 	rollout        *api.Rollout
 	deployment     *appsv1.Deployment
 	object         *workloadObject // the workload, if it is not a Deployment; nil until it was read
@@ -65,6 +66,9 @@ type Snapshot struct {
 	dependencies map[trackedItem]itemVersion
 }
 
+// FleetGeneration is the Generation of the fleet's order that the snapshot has.
+func (s *Snapshot) FleetGeneration() int64 { return s.order.Generation }
+
 // AddProblem shows a problem of an action, until the next observation.
 func (s *Snapshot) AddProblem(p rollout.Problem) {
 	s.problems = append(s.problems, p)
@@ -83,7 +87,10 @@ func (s *Snapshot) updateView() {
 		Editor:   statusEditor(r),
 		Problems: s.sortedProblems(),
 	}
-	s.Seen.Permit, s.Seen.Blocked, s.Seen.PermitUsed = s.fleet.Permit, s.fleet.Blocked, permitUsed(r)
+	if r.Spec.Fleet != nil && *r.Spec.Fleet == s.orderedBy {
+		s.Seen.Permit, s.Seen.Blocked, s.Seen.OrderRefused = s.order.Permit, s.order.Blocked, s.order.Refused
+	}
+	s.Seen.PermitUsed = permitUsed(r)
 	s.Seen.Workload = s.observeWorkload()
 	if s.canary != nil {
 		c := workload.ObserveCanary(s.canary, s.replicaSets, r.Name, uid)

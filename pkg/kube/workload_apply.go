@@ -47,6 +47,11 @@ func (c *Client) changeWorkloadObject(ctx context.Context, s *Snapshot, action r
 		patch = s.object.EndSurge()
 	case rollout.FreezeWorkload:
 		patch = s.object.RemoveSurge()
+	case rollout.SetImages:
+		var err error
+		if patch, err = s.object.HoldWorkload(s.rollout.Name).SetImages(s.object.Live, a); err != nil {
+			return err
+		}
 	default:
 		return fmt.Errorf("%s: it is for Deployments", action)
 	}

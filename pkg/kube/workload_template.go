@@ -6,6 +6,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -42,4 +43,16 @@ func (c *Client) restoreTemplate(ctx context.Context, s *Snapshot, a rollout.Res
 		return fmt.Errorf("%s: %w", a, err)
 	}
 	return c.sendDeploymentPatch(ctx, s, a, partWorkload, &s.deployment, types.JSONPatchType, body)
+}
+
+// readDeployment reads the Deployment from the API server with fields of its containers that the types of this version do not know. A patch replaces the list of
+// containers as a whole.
+func (c *Client) readDeployment(ctx context.Context, s *Snapshot, action rollout.Action) (*unstructured.Unstructured, error) {
+	live, err := apiclient.WithDeadline(ctx, func(ctx context.Context) (*unstructured.Unstructured, error) {
+		return c.objects.Resource(appsv1.SchemeGroupVersion.WithResource("deployments")).Namespace(s.rollout.Namespace).Get(ctx, s.deployment.Name, metav1.GetOptions{})
+	})
+	if err != nil {
+		return nil, apiclient.ActionError(action, s.accessTo("get", "apps", "deployments", s.deployment.Name), err)
+	}
+	return live, nil
 }

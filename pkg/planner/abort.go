@@ -50,6 +50,9 @@ func (p *planner) revertAbortedRelease() {
 	if !p.podsRolledBack() || !p.surgeRemoved() || p.isBlueGreen() && !p.autoscalersRestored() {
 		return
 	}
+	if !p.imagesDelivered() {
+		return
+	}
 	if c := p.seen.Canary; c != nil && c.Ours && !c.Deleting {
 		if gone := p.stateSince().Add(p.seen.Spec.AbortDelay); p.now.Before(gone) {
 			p.waitUntil(gone, "")

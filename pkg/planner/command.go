@@ -92,6 +92,8 @@ func (p *planner) followCommand() {
 		p.refuseCommand(*c, p.fleetRefusal(end).message)
 	case c.Action == api.CommandPromote && free && state.InStep() && !p.permitRecorded():
 		p.status.Command = c // it is followed once the permit is recorded
+	case c.Action == api.CommandOverride && p.governed() && p.seen.Workload != nil && p.blockedKey(p.templateVersion()) != "":
+		p.refuseCommand(*c, "the fleet has withdrawn this version")
 	case c.Action == api.CommandOverride && free && p.governed() && (state.InStep() || state == rollout.StateInitializing):
 		p.overrideFleet(*c)
 	case c.Action == api.CommandPromote && free && state.InStep():

@@ -25,10 +25,15 @@ func (p *planner) governed() bool {
 
 // readPermit takes in the permit that the executor has received, if it is newer than the one in the status.
 func (p *planner) readPermit() {
-	if p.seen.Spec.Fleet == nil || p.status.Fleet != nil && !p.governed() && p.currentState() != rollout.StateIdle {
+	switch state := p.currentState(); {
+	case p.seen.Spec.Fleet == nil:
+		return
+	case p.governed():
+	case p.status.Fleet != nil && state != rollout.StateIdle && state != rollout.StateDisabled:
 		return // leaveFleet ends the release first
-	}
-	if !p.governed() {
+	case p.unknownProblem() != nil:
+		return // the version that serves is not known
+	default:
 		p.joinFleet()
 	}
 	f, permit := p.status.Fleet, p.seen.Permit
@@ -113,13 +118,19 @@ func (p *planner) permitRecorded() bool {
 	return true
 }
 
-// needsPermit reports whether the release goes on by permits only. A release that goes back to the version before needs none.
+// needsPermit reports whether the release goes on by permits only. A release that goes back to the version before needs none, unless the fleet has
+// withdrawn that version once.
 func (p *planner) needsPermit() bool {
 	f := p.status.Fleet
 	if p.m.RollbackReplicas > 0 || p.overridden() || p.seen.Workload == nil {
 		return false
 	}
-	return len(f.Served) < 2 || p.seen.Workload.Revision != f.Served[1].Revision || p.seen.Workload.Revision == f.Served[0].Revision
+	return len(f.Served) < 2 || p.seen.Workload.Revision != f.Served[1].Revision || p.seen.Workload.Revision == f.Served[0].Revision || p.onceWithdrawn(f.Served[1])
+}
+
+// onceWithdrawn reports whether the fleet has withdrawn a version, also if a user has unblocked it since.
+func (p *planner) onceWithdrawn(version api.FleetVersion) bool {
+	return slices.ContainsFunc(p.status.Fleet.Blocked, func(block api.FleetBlock) bool { return version.Named(block.Version) })
 }
 
 // overridden reports whether the release under way goes on without permits.
@@ -146,20 +157,24 @@ func (p *planner) fleetRefusal(step int32) *refusal {
 	}
 	if key := p.blockedKey(version); key != "" && p.m.RollbackReplicas == 0 {
 		if p.contested() {
-			return refuse(api.FleetReasonBlocked, "the fleet has withdrawn %s, and a client has applied it again; pods of %s that are lost come back in it, so stop that client: kubectl get %s -n %s -o yaml --show-managed-fields",
-				key, p.seen.Spec.Workload, p.seen.Spec.Workload.KubectlName(), p.seen.Namespace)
+			return refuse(api.FleetReasonBlocked, "the fleet has withdrawn %s, and %s has applied it again; pods of %s that are lost come back in it, so stop that client: kubectl get %s -n %s -o yaml --show-managed-fields",
+				key, p.templateClient(), p.seen.Spec.Workload, p.seen.Spec.Workload.KubectlName(), p.seen.Namespace)
 		}
-		return refuse(api.FleetReasonBlocked, "the fleet has withdrawn %s; release another version, or type at the hub: sluice fleet unblock %s -n %s", key, f.FleetRollout.Name, f.FleetRollout.Namespace)
+		return refuse(api.FleetReasonBlocked, "the fleet has withdrawn %s; release another version, or type at the hub: sluice fleet unblock %s %s -n %s", key, f.FleetRollout.Name, key, f.FleetRollout.Namespace)
 	}
 	if !p.needsPermit() {
 		return nil
 	}
-	switch permit := f.Permit; {
+	switch permit, delivery := f.Permit, p.deliveryRefusal(); {
 	case permit == nil:
-		return refuse(api.FleetReasonAwaitingPermit, "waiting for a permit of FleetRollout %s", f.FleetRollout)
-	case permit.Verb != api.FleetVerbRelease && permit.Verb != api.FleetVerbHold, !version.Named(permit.Version), permit.Revision != p.seen.Workload.Revision,
-		permit.Revision != p.m.CanaryRevision:
-		return refuse(api.FleetReasonAwaitingPermit, "waiting for a permit of FleetRollout %s: the last one is not for this version of the workload", f.FleetRollout)
+		return refuse(api.FleetReasonAwaitingPermit, "waiting for a permit of FleetRollout %s%s", f.FleetRollout, p.orderRefused())
+	case p.permitOfAnother():
+		return refuse(api.FleetReasonAwaitingPermit, "waiting for a permit of FleetRollout %s: the last one is for a Rollout of this name that was deleted%s", f.FleetRollout, p.orderRefused())
+	case delivery != nil:
+		return delivery
+	case permit.Verb != api.FleetVerbRelease && permit.Verb != api.FleetVerbHold, !version.Named(permit.Version), p.permitRevision() != p.seen.Workload.Revision,
+		p.permitRevision() != p.m.CanaryRevision:
+		return refuse(api.FleetReasonAwaitingPermit, "waiting for a permit of FleetRollout %s: the last one is not for this version of the workload%s", f.FleetRollout, p.orderRefused())
 	case p.permitUsedUp():
 		return refuse(api.FleetReasonPermitUsed, "the release of this permit has ended without success in this cluster; to try again, type at the hub: sluice fleet retry %s CLUSTER -n %s",
 			f.FleetRollout.Name, f.FleetRollout.Namespace)
@@ -170,10 +185,34 @@ func (p *planner) fleetRefusal(step int32) *refusal {
 			f.FleetRollout.Name, f.FleetRollout.Namespace)
 	case permit.HoldAt > 0 && step > min(permit.HoldAt, steps):
 		return refuse(api.FleetReasonAtHold, "FleetRollout %s permits the release up to step %d", f.FleetRollout, min(permit.HoldAt, steps))
-	case permit.NotAfter != nil && p.now.After(permit.NotAfter.Add(permitSkew)):
-		return refuse(api.FleetReasonPermitExpired, "the permit of FleetRollout %s has expired; see that this cluster reaches its hub", f.FleetRollout)
+	case p.permitExpired():
+		return p.expiredPermit()
 	}
 	return nil
+}
+
+// permitOfAnother reports whether the last permit was given to a Rollout of the same name that was deleted since.
+func (p *planner) permitOfAnother() bool {
+	uid := p.status.Fleet.Permit.RolloutUID
+	return uid != "" && uid != typesUID(p.seen.UID)
+}
+
+// permitExpired reports whether the time of the last permit is over.
+func (p *planner) permitExpired() bool {
+	end := p.status.Fleet.Permit.NotAfter
+	return end != nil && p.now.After(end.Add(permitSkew))
+}
+
+func (p *planner) expiredPermit() *refusal {
+	return &refusal{api.FleetReasonPermitExpired, fmt.Sprintf("the permit of FleetRollout %s has expired; see that this cluster reaches its hub", p.status.Fleet.FleetRollout)}
+}
+
+// orderRefused says why the last message of the hub counts for nothing, as the end of a sentence.
+func (p *planner) orderRefused() string {
+	if p.seen.OrderRefused == "" {
+		return ""
+	}
+	return "; " + p.seen.OrderRefused
 }
 
 // permitUsedUp reports whether another release has used up the permit, or this one without success.
@@ -191,6 +230,19 @@ func (p *planner) permitsPauses() bool {
 		return false
 	}
 	return p.status.Fleet.Permit.LocalPauses != api.FleetLocalPausesKeep
+}
+
+// skipAnalyses leaves out the analyses of a release in a cluster without users, whose metrics say nothing, and those that the permit names.
+func (p *planner) skipAnalyses() {
+	if !p.governed() || p.status.Fleet.Permit == nil || !p.needsPermit() {
+		return
+	}
+	switch permit := p.status.Fleet.Permit; {
+	case permit.NoTraffic:
+		p.seen.Spec = p.seen.Spec.WithoutAnalyses()
+	case len(permit.SkipAnalyses) > 0:
+		p.seen.Spec = p.seen.Spec.WithoutTemplates(permit.SkipAnalyses)
+	}
 }
 
 // retriedByHub reports whether the hub permits an aborted release once more, and begins it again.
@@ -240,7 +292,7 @@ func (p *planner) noteFailure(to rollout.State, reason string) {
 	f := p.status.Fleet
 	if to == rollout.StateAborted && (f.Used == nil || f.Used.Release != p.m.Epoch) { // before it has begun
 		f.Used = &api.FleetPermitUse{Release: p.m.Epoch, WorkloadUID: p.m.WorkloadUID, Revision: p.m.CanaryRevision}
-		if permit := f.Permit; permit != nil && permit.Verb == api.FleetVerbRelease && permit.Revision == p.m.CanaryRevision {
+		if permit := f.Permit; permit != nil && permit.Verb == api.FleetVerbRelease && p.permitRevision() == p.m.CanaryRevision {
 			f.Used.Epoch, f.Used.Seq = permit.Epoch, permit.Seq
 		}
 	}
@@ -299,18 +351,22 @@ func (p *planner) noteVersions() {
 	}
 }
 
-// recordServed records the version that all pods run while no release is under way, and whether a permit has allowed it.
+// recordServed records the version that all pods run while no release is under way, and whether a permit has allowed it. A workload that is scaled to 0 has the
+// version whose release has ended.
 func (p *planner) recordServed() {
 	if !p.governed() {
 		return
 	}
 	f, w, pods := p.status.Fleet, p.seen.Workload, p.templateRevision().Replicas
-	if !w.Observed || pods == 0 || p.totalReplicas() > pods {
+	if !w.Observed || p.totalReplicas() > pods {
 		return
 	}
 	known := len(f.Served) > 0 && f.Served[0].Revision == w.Revision
 	allowed := f.Used != nil && f.Used.Revision == w.Revision && f.Used.Failure == "" || p.overridden() || len(f.Served) > 0 && !p.needsPermit() ||
-		f.Permit != nil && f.Permit.Verb == api.FleetVerbRelease && f.Permit.Revision == w.Revision
+		f.Permit != nil && f.Permit.Verb == api.FleetVerbRelease && p.permitRevision() == w.Revision
+	if pods == 0 && (w.DesiredReplicas > 0 || !allowed) {
+		return
+	}
 	switch {
 	case allowed:
 		f.Unpermitted = ""

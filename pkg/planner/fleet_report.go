@@ -25,7 +25,7 @@ func (p *planner) fleetReport() *api.FleetReport {
 		return nil
 	}
 	f, w := p.status.Fleet, p.seen.Workload
-	r := &api.FleetReport{PlanHash: p.seen.Spec.Hash, Blocked: f.Blocked, Unpermitted: f.Unpermitted, Unhealthy: p.unhealthy()}
+	r := &api.FleetReport{RolloutUID: typesUID(p.seen.UID), PlanHash: p.seen.Spec.Hash, Blocked: f.Blocked, Unpermitted: f.Unpermitted, Unhealthy: p.unhealthy()}
 	number := f.Permit.Number()
 	r.Epoch, r.Seq = number.Epoch, number.Seq
 	if len(f.Served) > 0 {
@@ -41,7 +41,11 @@ func (p *planner) fleetReport() *api.FleetReport {
 		r.State, r.Reason, r.Message = api.FleetReportIdle, string(rollout.ReasonWorkloadMissing), p.status.Message
 		return r
 	}
-	r.Template, r.CanGoBack = p.templateVersion(), w.HistoryLimit > 0 && p.goodRevision(w.Revision) != nil
+	from := w.Revision
+	if p.currentState() == rollout.StateIdle && !w.Held {
+		from = "" // the next version
+	}
+	r.Template, r.CanGoBack = p.templateVersion(), w.HistoryLimit > 0 && p.goodRevision(from) != nil
 	if p.currentState() == rollout.StateInitializing && p.earlyPods().Replicas > 0 && p.refused != nil {
 		r.Unpermitted = api.FleetUnpermittedNotHeld
 	}
@@ -49,6 +53,9 @@ func (p *planner) fleetReport() *api.FleetReport {
 	r.AwaitsPerson = p.awaitsPerson()
 	if r.Reason != "" || r.AwaitsPerson {
 		r.Message = p.status.Message
+	}
+	if refusal := p.deliveryRefusal(); refusal != nil && refusal.reason == r.Reason {
+		r.Message = refusal.message
 	}
 	return r
 }
@@ -64,10 +71,13 @@ func (p *planner) answerPermit() (api.FleetReportState, string) {
 		return p.answerReturn()
 	}
 	underWay := state.InStep() || p.finalisingFor(api.FinaliseSuccess)
+	delivery, why, ok := p.answerDelivery()
 	mine := f.Used != nil && f.Used.Release == p.m.Epoch && f.Used.Failure == ""
 	switch {
-	case permit != nil && len(f.Served) > 0 && f.Served[0].Revision == permit.Revision && f.Served[0].Named(permit.Version) && !underWay && p.runsOnly(permit.Revision):
+	case permit != nil && len(f.Served) > 0 && f.Served[0].Revision == p.permitRevision() && f.Served[0].Named(permit.Version) && !underWay && p.runsOnly(p.permitRevision()):
 		return api.FleetReportCompleted, ""
+	case ok:
+		return delivery, why
 	case underWay && p.refused != nil && (p.refused.reason == api.FleetReasonAtHold || p.refused.reason == api.FleetReasonPlanChanged):
 		return api.FleetReportAtHold, p.refused.reason
 	case underWay && (mine || !p.needsPermit()):
@@ -75,7 +85,7 @@ func (p *planner) answerPermit() (api.FleetReportState, string) {
 			return api.FleetReportFailed, string(rollout.ReasonRejected)
 		}
 		return api.FleetReportProgressing, p.refusalReason()
-	case state == rollout.StateInitializing && permit != nil && permit.Revision != p.seen.Workload.Revision:
+	case state == rollout.StateInitializing && permit != nil && p.permitRevision() != p.seen.Workload.Revision:
 		return api.FleetReportHeld, p.refusalReason() // another version came in the place of the permitted one
 	case permit != nil && f.Used != nil && !f.Used.Number().Before(permit.Number()) && !mine:
 		return api.FleetReportFailed, cmp.Or(f.Used.Failure, string(api.FinaliseRollback)) // a user has taken it back after its end
@@ -111,15 +121,21 @@ func (p *planner) answerReturn() (api.FleetReportState, string) {
 	default:
 		done = p.blockedKey(f.Releasing) == "" // a release that goes on without permits
 	}
-	w := p.seen.Workload
-	leaving := w.Total > p.totalReplicas() || w.Updated > p.templateRevision().Replicas // pods that their controller has still to delete
 	switch {
-	case !done || present != "" || blocked || unknown || leaving:
+	case !done || present != "" || blocked || unknown || p.podsLeave():
 		return api.FleetReportProgressing, ""
 	case p.contested():
 		return api.FleetReportCompleted, api.FleetReasonContested
 	}
 	return api.FleetReportCompleted, ""
+}
+
+// podsLeave reports whether the controller of the workload has still to delete pods of a version other than the present one.
+func (p *planner) podsLeave() bool {
+	served := p.status.Fleet.Served
+	return slices.ContainsFunc(p.seen.Workload.Revisions, func(set rollout.Revision) bool {
+		return set.Surplus > 0 && (len(served) == 0 || set.Revision != served[0].Revision)
+	})
 }
 
 // contested reports whether lost pods of the workload would come back in a withdrawn version, because a client has applied it again.

@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/rollout"
@@ -124,6 +126,9 @@ func TestHowFarAPermitGoes(t *testing.T) {
 		"a version that runs already is completed":       {inFleet().permit(api.FleetVerbRelease, func(p *api.FleetPermit) { p.Version, p.Revision = "version/v1", "v1" }), "Idle, step 3: Completed"},
 		"a held change does not hide what has completed": {waitsFor().permit(api.FleetVerbRelease, func(p *api.FleetPermit) { p.Version, p.Revision = "version/v1", "v1" }), "Initializing, step 1: Completed"},
 		"a return to the version before needs no permit": {servedBefore("v1x").HeldAt("v1x").named("v1x"), "BeforeStepUpgrade, step 1: Progressing; pin Service demo to h1"},
+		"a return to a version that was withdrawn once needs one": {servedBefore("v1x").HeldAt("v1x").named("v1x").With(func(g *given) {
+			g.Status.Fleet.Blocked = []api.FleetBlock{{Version: "version/v1x", Epoch: 1, Unblocked: true}}
+		}), "Initializing, step 1: Held AwaitingPermit"},
 		"a version that a user took back has failed": {
 			servedBefore("v1x").permit(api.FleetVerbRelease, func(p *api.FleetPermit) { p.Version, p.Revision = "version/v9", "v9" }).With(func(g *given) {
 				g.Status.Fleet.Used = &api.FleetPermitUse{Epoch: 1, Seq: 1, Release: g.Status.Sluice.Epoch - 1, Revision: "v9"}
@@ -193,6 +198,29 @@ func TestAPermitBeginsOneRelease(t *testing.T) {
 	}
 }
 
+// A Rollout that was deleted and created again begins nothing under the permit of the first one.
+func TestAPermitIsForOneRollout(t *testing.T) {
+	t.Parallel()
+	of := func(uid types.UID) func(*api.FleetPermit) { return func(p *api.FleetPermit) { p.RolloutUID = uid } }
+	if got, want := waitsFor().permit(api.FleetVerbRelease, of("u")).answer(), "BeforeStepUpgrade, step 1: Progressing; pin Service demo to h1"; got != want {
+		t.Errorf("with its own permit it is in %s, want %s", got, want)
+	}
+	if got, want := waitsFor().permit(api.FleetVerbRelease, of("another")).answer(), "Initializing, step 1: Held AwaitingPermit"; got != want {
+		t.Errorf("with the permit of another one it is in %s, want %s", got, want)
+	}
+}
+
+// The tool that applies a withdrawn version again is named where a workload cannot be left held.
+func TestAContestedWorkloadNamesItsClient(t *testing.T) {
+	t.Parallel()
+	g := waitsFor().permit(api.FleetVerbWithdraw).With(func(g *given) {
+		g.Spec.Style, g.Workload.UpdateMechanism, g.Workload.TemplateManager = rollout.StylePartition, rollout.MechanismOnDelete, "argocd-controller"
+	})
+	if d := Plan(g.Seen, g.now); !strings.Contains(d.Report.Message, "argocd-controller has applied it again") {
+		t.Errorf("the report says %q", d.Report.Message)
+	}
+}
+
 func TestWhatAFleetTakesBack(t *testing.T) {
 	t.Parallel()
 	v1 := func(p *api.FleetPermit) { p.Version = "version/v1" }
@@ -214,7 +242,11 @@ func TestWhatAFleetTakesBack(t *testing.T) {
 		"then it runs the version before by itself": {servedBefore("v0").permit(api.FleetVerbWithdraw, v1).Planned().HeldAt("v0").named("v0"), "Finalising, step 3: Progressing; resume Deployment demo"},
 		"until no pod is left":                      {servedBefore("v0").permit(api.FleetVerbWithdraw, v1).Planned().runs("v0", 9).named("v0"), "Finalising, step 3: Progressing"},
 		"at its end it is answered":                 {servedBefore("v0").permit(api.FleetVerbWithdraw, v1).Planned().runs("v0", 10).named("v0"), "Idle, step 3: Completed"},
-		"a first version has no way back":           {inFleet().permit(api.FleetVerbWithdraw, v1), "Idle, step 3: Failed NoWayBack"},
+		"before that its last pods go":              {servedBefore("v0").permit(api.FleetVerbWithdraw, v1).Planned().runs("v0", 10).named("v0").surplus("v1"), "Idle, step 3: Progressing"},
+		"a tool that applies it again takes no answer back": {servedBefore("v0").permit(api.FleetVerbWithdraw, v1).Planned().runs("v0", 10).named("v0").Planned().HeldAt("v1").named("v1").
+			With(func(g *given) { g.Workload.Observed, g.Workload.Updated = false, 10 }), "Initializing, step 1: Completed"},
+		"fewer pods of the version before take no answer back": {servedBefore("v0").permit(api.FleetVerbWithdraw, v1).Planned().runs("v0", 10).named("v0").surplus("v0"), "Idle, step 3: Completed"},
+		"a first version has no way back":                      {inFleet().permit(api.FleetVerbWithdraw, v1), "Idle, step 3: Failed NoWayBack"},
 		"another version leads away from it": {inFleet().permit(api.FleetVerbWithdraw, v1).Planned().HeldAt("v2").named("v2").permit(api.FleetVerbRelease),
 			"BeforeStepUpgrade, step 1: Progressing; pin Service demo to h1"},
 		"an abort aborts a release":                        {underPermit(2).permit(api.FleetVerbAbort), "Aborted, step 2: Progressing; restore VirtualService demo"},
@@ -255,6 +287,61 @@ func (g *given) runs(v string, pods int32) *given {
 		}
 	}
 	return g
+}
+
+// surplus leaves a pod to the ReplicaSet controller to delete.
+func (g *given) surplus(v string) *given {
+	for i := range g.Workload.Revisions {
+		if set := &g.Workload.Revisions[i]; set.Revision == v {
+			set.Surplus = 1
+		}
+	}
+	return g
+}
+
+// Analyses that a person at the hub passed over are not measured. Those of other templates are.
+func TestAPermitPassesOverAnalyses(t *testing.T) {
+	t.Parallel()
+	skips := func(names ...string) func(*api.FleetPermit) {
+		return func(p *api.FleetPermit) { p.SkipAnalyses = names }
+	}
+	errors, latency := rollout.TemplateRef{Name: "errors"}, rollout.TemplateRef{Name: "latency", ClusterScope: true}
+	for sentence, test := range map[string]struct {
+		given *given
+		runs  bool
+	}{
+		"no template is named":      {underPermit(1), true},
+		"another template is named": {underPermit(1, skips("speed")), true},
+		"one of two is named":       {underPermit(1, skips("errors")), true},
+		"both are named":            {underPermit(1, skips("errors", "latency")), false},
+	} {
+		of := rollout.Analysis{Templates: []rollout.TemplateRef{errors, latency}}
+		test.given.Watched(of).Measured(1, of).Analysing()
+		d := Plan(test.given.Seen, test.given.now)
+		if runs := d.Status.Analysis != nil; runs != test.runs {
+			t.Errorf("%s: analyses run: %t, want %t; state %s", sentence, runs, test.runs, d.Status.Sluice.State)
+		}
+	}
+}
+
+// A cluster without users measures nothing. A user who overrides the fleet has the metrics measured.
+func TestAClusterWithoutUsersSkipsItsAnalyses(t *testing.T) {
+	t.Parallel()
+	empty := func(p *api.FleetPermit) { p.NoTraffic = true }
+	for sentence, test := range map[string]struct {
+		given *given
+		runs  bool
+	}{
+		"with users":               {underPermit(1), true},
+		"without users":            {underPermit(1, empty), false},
+		"without users, by a user": {waitsFor().permit(api.FleetVerbRelease, empty).Told(api.CommandOverride).Planned().AtStep(1), true},
+	} {
+		test.given.Watched(rollout.Analysis{}).Measured(1, rollout.Analysis{}).Analysing()
+		d := Plan(test.given.Seen, test.given.now)
+		if runs := d.Status.Analysis != nil; runs != test.runs {
+			t.Errorf("%s: analyses run: %t, want %t; state %s", sentence, runs, test.runs, d.Status.Sluice.State)
+		}
+	}
 }
 
 func TestAGovernedReleaseGivesTheStableTemplateBack(t *testing.T) {
@@ -345,5 +432,36 @@ func TestABlueGreenReleaseEndsAnHourAfterItsPermit(t *testing.T) {
 		if got := rollout.State(Plan(g.Seen, start.Add(after)).Status.Sluice.State); (got == rollout.StateAborted) != (want == rollout.StateAborted) {
 			t.Errorf("%s after the end of its permit it is in %s, want %s", after, got, want)
 		}
+	}
+}
+
+func TestARolloutJoinsItsFleetWhenItsVersionIsKnown(t *testing.T) {
+	t.Parallel()
+	g := inFleet()
+	served := g.Status.Fleet.Served
+	g.Status.Fleet = nil
+	g.Problems = []rollout.Problem{{Reason: rollout.ReasonUnreadable, Unknown: true}}
+	if g.Planned(); g.Status.Fleet != nil {
+		t.Errorf("it joins without knowing what runs: %+v", g.Status.Fleet)
+	}
+	g.Problems = nil
+	if g.Planned(); g.Status.Fleet == nil || g.Status.Fleet.Unpermitted != "" || g.Status.Fleet.Served[0].Revision != served[0].Revision {
+		t.Errorf("then it remembers %+v, want that %s serves", g.Status.Fleet, served[0].Revision)
+	}
+}
+
+// A status without a fleet is what an executor of a version without fleets writes, and the policies refuse it.
+func TestADisabledRolloutRemembersItsFleetWhenItMovesToAnother(t *testing.T) {
+	t.Parallel()
+	g := inFleet()
+	served := g.Status.Fleet.Served
+	g.Disabled().In(rollout.StateDisabled)
+	g.Spec.Fleet = &api.FleetReference{Namespace: "pay", Name: "demo"}
+	d := Plan(g.Seen, g.now)
+	if f := d.Status.Fleet; f == nil || f.FleetRollout != *g.Spec.Fleet {
+		t.Fatalf("it remembers %+v, want pay/demo", f)
+	}
+	if diff := cmp.Diff(served, d.Status.Fleet.Served); diff != "" {
+		t.Errorf("the versions that served (-before +after):\n%s", diff)
 	}
 }

@@ -44,6 +44,9 @@ func (p *planner) planIdle() {
 	if !p.earlierReleaseCleared(due) {
 		return
 	}
+	if !p.imagesDelivered() {
+		return
+	}
 	if due {
 		p.startRelease()
 		return
@@ -60,6 +63,7 @@ func (p *planner) planIdle() {
 // showProblems shows, while the Rollout is idle, the problem that would stall the next release.
 func (p *planner) showProblems() {
 	switch w := p.seen.Workload; {
+	case p.showDeliveryProblem():
 	case len(p.seen.Spec.Unsupported) > 0:
 		p.holdFor(p.unsupportedFields())
 	case len(p.seen.Problems) > 0:
@@ -279,6 +283,9 @@ func (p *planner) planInitializing() {
 	}
 	if p.newVersion() {
 		p.startRelease()
+		return
+	}
+	if !p.imagesDelivered() {
 		return
 	}
 	end := int32(len(p.seen.Spec.Steps)) + 1

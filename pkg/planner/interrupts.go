@@ -22,6 +22,9 @@ func (p *planner) planInStep() {
 		}
 		return
 	}
+	if p.returnGivesWay() {
+		return
+	}
 	p.m.RolloutID = p.seen.Workload.RolloutID
 	if p.abortOnFailedMetrics() || p.holdStoppedRelease() || p.restartEditedStep() || p.jumpToStep() {
 		return

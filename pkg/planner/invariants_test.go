@@ -22,7 +22,7 @@ func invariants() []string {
 		"StableServicePinnedBeforeCanary", "NothingNamedBeforeItIsKnown", "WorkloadNeverFreeDuringRelease", "OnlyAgreedVersionLetGo", "StableIsWhatWasAgreed", "IntentCommittedBeforeRaise",
 		"OwnersBudgetKept", "RollbackInBatchKeepsToTheStep", "StableComesBackFromZero", "StablePodsKeptUntilPromoted", "EpochMonotonic", "TransitionSeqGapless", "StatusOnlyMovesWhenSomethingChanged", "NothingLeftAtRest", "NoWritesAtRest",
 		"RestReached", "RequestsReachTheirEnd", "CapacityKept", "PodsStayConstant", "WhatServesStays", "StableServes", "LastStablePodKept",
-		"NothingBeyondThePermit", "PermitBeginsOneRelease", "WithdrawnVersionStaysOut", "WithdrawnMeansGone", "CompletedMeansWhole",
+		"NothingBeyondThePermit", "PermitBeginsOneRelease", "PermitSetsImagesOnce", "WithdrawnVersionStaysOut", "WithdrawnMeansGone", "CompletedMeansWhole",
 	}
 }
 

@@ -15,7 +15,9 @@ import (
 func Plan(seen rollout.Seen, now time.Time) rollout.Decision {
 	p := newPlanner(seen, now)
 	p.readPermit()
+	p.skipAnalyses()
 	p.noteVersions()
+	p.noteDelivery()
 	p.readCommands()
 	p.runStateMachine()
 	p.updateStepSince()

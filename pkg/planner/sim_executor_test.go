@@ -161,7 +161,7 @@ func (w *world) subject(a rollout.Action) object {
 	switch a := a.(type) {
 	case nil, rollout.AddFinalizer, rollout.RemoveFinalizer, rollout.RecordPermit:
 		return onRollout
-	case rollout.AdoptWorkload, rollout.DisownWorkload, rollout.HoldWorkload, rollout.ResumeWorkload, rollout.RestoreTemplate,
+	case rollout.AdoptWorkload, rollout.DisownWorkload, rollout.HoldWorkload, rollout.ResumeWorkload, rollout.RestoreTemplate, rollout.SetImages,
 		rollout.TakeOverWorkload, rollout.ResumeRollingUpdate, rollout.PauseWorkload, rollout.FreezeWorkload, rollout.HoldRevisionUnavailable, rollout.ScaleRevision, rollout.PartitionWorkload, rollout.ReplacePods, rollout.DeleteRevision,
 		rollout.ScaleWorkload, rollout.RestoreReplicas:
 		return onWorkload
@@ -234,6 +234,11 @@ func (w *world) take(a rollout.Action) {
 		w.unscaled = false
 	case rollout.RestoreTemplate:
 		w.change(versionOf(a.Hash))
+	case rollout.SetImages:
+		w.change(versionOf(a.Version))
+		w.hold()
+		w.model.check.that(a.Permit.Seq > w.imaged, "PermitSetsImagesOnce", "the images of permit %d are set again", a.Permit.Seq)
+		w.set, w.imaged = a.Permit.Seq, a.Permit.Seq
 	case rollout.CreateCanary:
 		w.canary = canaryWorld{version: w.template, replicas: int8(a.Replicas), epoch: a.Epoch}
 		w.left = w.now - graceOfModels // these pods have never had traffic

@@ -17,22 +17,31 @@ type fleetWorld struct {
 	verb    api.FleetVerb
 	about   int8 // the version of the permit, 0 for none
 	holdAt  int8
-	expired bool // the permit came after its time
-	revised bool // the permit is for the model's other steps
+	expired bool  // the permit came after its time
+	revised bool  // the permit is for the model's other steps
+	images  bool  // the permit sets the images
+	set     int64 // the mark on the workload: the permit whose images were set last
 	seq     int64
 	fence   int64    // the annotation that records the last permit in use
 	refused [4]int64 // the permit that has withdrawn a version, 0 for none
 	freed   [4]int64 // the permit that has unblocked it, 0 for none
 	begun   int64    // ghost: the last permit that a release has used
 	begunBy int64    // ghost: that release
+	imaged  int64    // ghost: the last permit whose images the executor has set
 }
 
 var fleetOfModels = &api.FleetReference{Namespace: "shop", Name: "demo"}
 
 // fleetVersion returns the names of a version.
 func fleetVersion(v int8) api.FleetVersion {
-	return api.FleetVersion{Version: version(v), Revision: version(v)}
+	return api.FleetVersion{Version: version(v), Images: imageDigests[v], Revision: version(v)}
 }
+
+// imagesOfModels returns the images of a version.
+func imagesOfModels(v int8) map[string]string { return map[string]string{"c": "c:" + version(v)} }
+
+// imageDigests are the digests of these images.
+var imageDigests = [4]string{api.FleetImagesDigest(imagesOfModels(0)), api.FleetImagesDigest(imagesOfModels(1)), api.FleetImagesDigest(imagesOfModels(2)), api.FleetImagesDigest(imagesOfModels(3))}
 
 func fleetKey(v int8) string { return api.FleetRelease{Version: version(v)}.Key() }
 
@@ -63,6 +72,9 @@ func (w *world) seeFleet(s *rollout.Seen) {
 	if w.verb == api.FleetVerbRelease || w.verb == api.FleetVerbHold {
 		s.Permit.Revision, s.Permit.PlanHash = version(w.about), w.model.plan(w.fleetWorld.revised).Hash
 	}
+	if w.fleetWorld.images {
+		s.Permit.Revision, s.Permit.Images = "", imagesOfModels(w.about)
+	}
 	if w.expired {
 		past := metav1.NewMicroTime(start.Add(-time.Hour * 24))
 		s.Permit.NotAfter = &past
@@ -72,7 +84,7 @@ func (w *world) seeFleet(s *rollout.Seen) {
 // give is a permit of the hub.
 func (w *world) give(verb api.FleetVerb, about, holdAt int8, expired bool) {
 	w.seq++
-	w.verb, w.about, w.holdAt, w.expired, w.fleetWorld.revised = verb, about, holdAt, expired, w.revised
+	w.verb, w.about, w.holdAt, w.expired, w.fleetWorld.revised, w.images = verb, about, holdAt, expired, w.revised, false
 	switch verb {
 	case api.FleetVerbWithdraw:
 		w.refused[about], w.freed[about] = w.seq, 0
@@ -95,6 +107,14 @@ func (w *world) hubActs() []move {
 		}
 	}
 	t := w.template
+	for v := int8(2); v <= 3 && w.model.patches; v++ {
+		if v != t && w.refused[v] == 0 {
+			moves = append(moves, move{fmt.Sprintf("the hub permits the first step of v%d with its images", v), func(w *world) { w.give(api.FleetVerbRelease, v, 1, false); w.images = true }})
+		}
+	}
+	if w.images && w.verb == api.FleetVerbRelease {
+		moves = append(moves, move{"the hub holds with images", func(w *world) { w.give(api.FleetVerbHold, w.about, 0, false); w.images = true }})
+	}
 	return append(moves,
 		move{"the hub aborts", func(w *world) { w.give(api.FleetVerbAbort, 0, 0, false) }},
 		move{"the hub holds", func(w *world) { w.give(api.FleetVerbHold, t, 0, false) }},
@@ -148,9 +168,9 @@ func (w *world) hubHelps() []move {
 	return moves
 }
 
-// takenBack reports whether the hub takes a version back, so that its order decides where a release ends.
+// takenBack reports whether the hub takes a version back, or brings in another one, so that its order decides where a release ends.
 func (w *world) takenBack() bool {
-	return w.verb == api.FleetVerbWithdraw || w.verb == api.FleetVerbAbort || w.refused != [4]int64{} || w.outside
+	return w.images && w.verb == api.FleetVerbRelease || w.verb == api.FleetVerbWithdraw || w.verb == api.FleetVerbAbort || w.refused != [4]int64{} || w.outside
 }
 
 // retryRefused reports whether an aborted release cannot be tried again.
@@ -180,6 +200,9 @@ func (w *world) appendFleet(b []byte, s *api.RolloutStatus) []byte {
 		b = append(append(append(append(b, permit.Verb...), permit.Version...), permit.PlanHash...), byte(permit.HoldAt))
 		b = appendBools(b, permit.Seq == w.seq, permit.NotAfter != nil, permit.Seq > w.fence)
 	}
+	if d := f.Delivered; d != nil {
+		b = appendBools(append(b, d.Revision...), f.Permit != nil && d.Seq == f.Permit.Seq)
+	}
 	if use := f.Used; use != nil {
 		b = appendBools(b, use.Epoch == 0, use.Release == s.Sluice.Epoch, use.Failure != "", f.Permit != nil && use.Seq < f.Permit.Seq, use.Seq > w.fence)
 		b = append(b, use.Revision...)
@@ -196,7 +219,7 @@ func (w *world) appendFleet(b []byte, s *api.RolloutStatus) []byte {
 
 func (w *world) appendHub(b []byte) []byte {
 	b = append(append(b, w.verb...), byte(w.about), byte(w.holdAt))
-	b = appendBools(b, w.outside, w.expired, w.fleetWorld.revised, w.fence == w.seq, w.begun == w.seq, w.begun > w.fence, w.begunBy == machine(&w.status).Epoch)
+	b = appendBools(b, w.outside, w.expired, w.fleetWorld.revised, w.fence == w.seq, w.begun == w.seq, w.begun > w.fence, w.begunBy == machine(&w.status).Epoch, w.images, w.set == w.seq, w.imaged == w.seq)
 	for v := range w.refused {
 		b = appendBools(b, w.refused[v] > 0, w.freed[v] > 0)
 	}
@@ -226,7 +249,8 @@ func (c *checks) fleetCommitted(w *world, next *api.RolloutStatus) {
 		return
 	}
 	c.that(w.refused[v] == 0 || f.Permit == nil || f.Permit.Seq < w.refused[v], "WithdrawnVersionStaysOut", "%s of %s, which the hub has withdrawn", after.State, after.CanaryRevision)
-	goesBack := len(f.Served) > 1 && f.Served[1].Revision == after.CanaryRevision
+	goesBack := len(f.Served) > 1 && f.Served[1].Revision == after.CanaryRevision &&
+		!slices.ContainsFunc(f.Blocked, func(b api.FleetBlock) bool { return b.Version == fleetKey(v) }) // not a version that was withdrawn once
 	if goesBack || f.Override != nil && f.Override.Release == after.Epoch {
 		return
 	}

@@ -74,6 +74,7 @@ type model struct {
 	broken  int8 // the version whose pods never become ready in the workload, in place all but the first; 0 for none
 	fleet   bool // a FleetRollout governs the Rollout
 	pauses  api.FleetLocalPauses
+	patches bool // the hub's permits set images
 	check   *checks
 	digest  *decisionDigest // the digest of all decisions, nil unless a flag asks for it
 }
@@ -155,7 +156,10 @@ func (w *world) seeWorkload() *rollout.Workload {
 		UID: fmt.Sprint(w.uid), Observed: true, DesiredReplicas: int32(w.size()), Paused: w.stopped, Revision: version(w.template),
 		Adopted: w.adopted, HasMarks: w.adopted || w.held, Held: w.held, Updated: int32(w.pods[w.template]),
 		Available: int32(w.model.size()), Total: int32(w.model.size()), MaxUnavailable: 1, OwnerPaused: w.model.spec.KeepPaused && w.stopped && !w.held,
-		Version: fleetVersion(w.template), HistoryLimit: 10,
+		Version: fleetVersion(w.template), HistoryLimit: 10, Containers: []string{"c"},
+	}
+	if w.set > 0 {
+		seen.Delivered = api.PermitNumber{Epoch: w.set, Seq: w.set}
 	}
 	for v := int8(1); v <= 3; v++ {
 		if w.pods[v] > 0 || (w.model.counts() || w.model.fleet) && w.existed[v] {

@@ -66,7 +66,7 @@ func (w *world) hold() {
 }
 
 func (w *world) remove() {
-	w.uid, w.template, w.pods, w.stopped, w.held, w.adopted = 0, 0, [4]int8{}, false, false, false
+	w.uid, w.template, w.pods, w.stopped, w.held, w.adopted, w.set = 0, 0, [4]int8{}, false, false, false, 0
 	w.place, w.capacity = newPlace(w.model), newCapacity(w.model)
 	w.existed, w.made, w.stoppedVersion = [4]bool{}, [4]int8{}, 0
 	if w.canary.version != 0 {

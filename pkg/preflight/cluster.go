@@ -44,6 +44,7 @@ func (c *Cluster) CheckCluster(ctx context.Context) []Finding {
 	}
 	findings = append(findings, c.CheckCRDs(ctx)...)
 	findings = append(findings, c.CheckPolicies(ctx)...)
+	findings = append(findings, c.CheckFleetPolicies(ctx)...)
 	return append(findings, c.CheckRivals(ctx)...)
 }
 

@@ -22,6 +22,10 @@ func (c *Cluster) CheckCRDs(ctx context.Context) []Finding {
 		{api.Group, api.V1alpha1, "rollouthistories", api.KindRolloutHistory},
 		{api.GroupSluice, api.V1alpha1, "analysistemplates", api.KindAnalysisTemplate},
 		{api.GroupSluice, api.V1alpha1, "clusteranalysistemplates", api.KindClusterAnalysisTemplate},
+		{api.GroupSluice, api.V1alpha1, "fleetmembers", api.KindFleetMember},
+		{api.GroupSluice, api.V1alpha1, "fleetplans", api.KindFleetPlan},
+		{api.GroupSluice, api.V1alpha1, "fleetrollouts", api.KindFleetRollout},
+		{api.GroupSluice, api.V1alpha1, "fleettargets", api.KindFleetTarget},
 	} {
 		served, err := c.servesKind(want.group+"/"+want.version, want.resource, want.kind)
 		if err != nil {
@@ -59,7 +63,7 @@ func (c *Cluster) servesKind(groupVersion, resource, kind string) (bool, error) 
 // checkSchema looks whether the Rollout served is ours. With OpenKruise's own CRD the API server would silently drop the state of
 // every release.
 func (c *Cluster) checkSchema(ctx context.Context) Finding {
-	f := Finding{Check: "CRDs", Level: LevelOK, Message: "Rollout v1beta1 and v1alpha1, TrafficRouting, RolloutHistory and the analysis templates are installed."}
+	f := Finding{Check: "CRDs", Level: LevelOK, Message: "Rollout v1beta1 and v1alpha1, TrafficRouting, RolloutHistory, the analysis templates and the kinds of a fleet are installed."}
 	body, err := c.client.Discovery().RESTClient().Get().AbsPath("/openapi/v3/apis/"+api.Group+"/"+api.V1beta1).
 		SetHeader("Accept", "application/json").Do(ctx).Raw()
 	if apierrors.IsNotFound(err) {

@@ -16,6 +16,7 @@ import (
 // Names of policies about Rollouts, and of their bindings.
 const (
 	validatePolicy = "sluice-validate"
+	executorPolicy = "sluice-validate-executor"
 	deletionPolicy = "sluice-validate-deletion"
 )
 
@@ -45,11 +46,16 @@ func (c *Cluster) CheckPolicies(ctx context.Context) []Finding {
 		}
 	}
 	findings = append(findings, validating.checkPolicies(ctx, []string{validatePolicy}, "mistakes in a Rollout are found only when it is released")...)
-	deletion := validating.checkPolicies(ctx, []string{deletionPolicy}, "a Rollout of a fleet can be deleted during its release without the verb override")
-	if len(findingsAt(LevelOK, deletion)) == len(deletion) {
-		return findings
+	for _, policy := range []struct{ name, without string }{
+		{executorPolicy, "an executor of a version without fleets releases the Rollouts of a fleet without permits"},
+		{deletionPolicy, "a Rollout of a fleet can be deleted during its release without the verb override"},
+	} {
+		found := validating.checkPolicies(ctx, []string{policy.name}, policy.without)
+		if len(findingsAt(LevelOK, found)) < len(found) {
+			findings = append(findings, found...)
+		}
 	}
-	return append(findings, deletion...)
+	return findings
 }
 
 // policyKind is how policies of a kind are looked up.

@@ -122,6 +122,7 @@ func TestWhatIsFoundInACluster(t *testing.T) {
 		{"CRDs of OpenKruise lose our state", foreignCRDs},
 		{"our CRDs are fine", ourCRDs},
 		{"absent policies are warnings", absentPolicies},
+		{"absent policies of a hub are warnings", hubPolicies},
 		{"policies without their own binding are warnings", boundPolicies},
 		{"the webhook stands in for absent policies", standIn},
 		{"OpenKruise's webhooks are errors", webhooks},
@@ -143,7 +144,7 @@ func TestWhatIsFoundInACluster(t *testing.T) {
 func withoutCRDs(w world) {
 	w.expect(w.look.CheckCRDs(w.Context()),
 		"error CRDs: This cluster does not serve Rollout v1beta1, Rollout v1alpha1, TrafficRouting v1alpha1, RolloutHistory v1alpha1, "+
-			"AnalysisTemplate v1alpha1, ClusterAnalysisTemplate v1alpha1.")
+			"AnalysisTemplate v1alpha1, ClusterAnalysisTemplate v1alpha1, FleetMember v1alpha1, FleetPlan v1alpha1, FleetRollout v1alpha1, FleetTarget v1alpha1.")
 	_, err := w.look.CheckBeforeStart(w.Context())
 	if err == nil || !strings.Contains(err.Error(), "Install the CRDs: sluice install --print --part crds | kubectl apply") {
 		w.Errorf("got %v, want an error that says how to install the CRDs", err)
@@ -181,7 +182,7 @@ func foreignCRDs(w world) {
 
 func ourCRDs(w world) {
 	w.apply("../../deploy/crds")
-	w.crds("ok CRDs: Rollout v1beta1 and v1alpha1, TrafficRouting, RolloutHistory and the analysis templates are installed.")
+	w.crds("ok CRDs: Rollout v1beta1 and v1alpha1, TrafficRouting, RolloutHistory, the analysis templates and the kinds of a fleet are installed.")
 }
 
 func absentPolicies(w world) {
@@ -189,6 +190,7 @@ func absentPolicies(w world) {
 		"warning policies: MutatingAdmissionPolicy sluice-hold-cloneset, sluice-hold-daemonset, sluice-hold-deployment, sluice-hold-statefulset are not there, so a new version rolls out until an executor sees it.",
 		"warning policies: MutatingAdmissionPolicy sluice-guard-cloneset, sluice-guard-daemonset, sluice-guard-deployment, sluice-guard-statefulset are not there, so a manifest that is applied again ends the hold of a release under way.",
 		"warning policies: ValidatingAdmissionPolicy sluice-validate is not there, so mistakes in a Rollout are found only when it is released.",
+		"warning policies: ValidatingAdmissionPolicy sluice-validate-executor is not there, so an executor of a version without fleets releases the Rollouts of a fleet without permits.",
 		"warning policies: ValidatingAdmissionPolicy sluice-validate-deletion is not there, so a Rollout of a fleet can be deleted during its release without the verb override.")
 	if _, err := w.look.CheckBeforeStart(w.Context()); err != nil {
 		w.Errorf("an executor does not start without policies: %v", err)
@@ -392,6 +394,7 @@ func unreadable(w world) {
 		"warning policies: MutatingAdmissionPolicy sluice-hold-cloneset",
 		"warning policies: MutatingAdmissionPolicy sluice-guard-cloneset",
 		"warning policies: ValidatingAdmissionPolicy sluice-validate",
+		"warning policies: ValidatingAdmissionPolicy sluice-validate-executor",
 		"warning policies: ValidatingAdmissionPolicy sluice-validate-deletion",
 		"warning rivals: MutatingWebhookConfiguration kruise-rollout-mutating-webhook-configuration",
 		"warning rivals: ValidatingWebhookConfiguration kruise-rollout-validating-webhook-configuration",
@@ -401,7 +404,7 @@ func unreadable(w world) {
 	w.expect(nobody.CheckRBAC(w.Context(), []preflight.Grant{{ServiceAccount: "sluice-executor", Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}}}}}),
 		"warning rbac: The rights of service account sluice-executor")
-	w.expect(nobody.CheckCRDs(w.Context()), "ok CRDs: Rollout v1beta1 and v1alpha1, TrafficRouting, RolloutHistory and the analysis templates are installed.")
+	w.expect(nobody.CheckCRDs(w.Context()), "ok CRDs: Rollout v1beta1 and v1alpha1, TrafficRouting, RolloutHistory, the analysis templates and the kinds of a fleet are installed.")
 }
 
 func impersonation(w world) {

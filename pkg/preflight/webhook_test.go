@@ -58,6 +58,7 @@ func TestAServerWithoutMutatingPoliciesNeedsTheWebhook(t *testing.T) {
 	want := []string{
 		"warning policies: This server does not serve MutatingAdmissionPolicy v1, and the webhook that does the same is not there, so a new version rolls out until an executor sees it.",
 		"warning policies: ValidatingAdmissionPolicy sluice-validate is not there, so mistakes in a Rollout are found only when it is released.",
+		"warning policies: ValidatingAdmissionPolicy sluice-validate-executor is not there, so an executor of a version without fleets releases the Rollouts of a fleet without permits.",
 		"warning policies: ValidatingAdmissionPolicy sluice-validate-deletion is not there, so a Rollout of a fleet can be deleted during its release without the verb override.",
 	}
 	if diff := cmp.Diff(want, say(findings...)); diff != "" {

@@ -55,7 +55,7 @@ func (q *Queue) RequestApproval(ctx context.Context, key Key, principal string, 
 	}
 	x := &PendingApproval{
 		queue: q, key: key, principal: principal, approval: e, events: make(chan *nats.Msg, answersHeld),
-		decisionID: event.DecidedID(event.Rollout{Cluster: key.Cluster, Namespace: key.Namespace, Name: key.Name}, principal, e.Source(), e.ID()),
+		decisionID: event.DecidedID(key.Rollout(), principal, e.Source(), e.ID()),
 	}
 	var err error
 	if x.sub, err = q.nc.ChanSubscribe(key.EventSubject(), x.events); err != nil {
@@ -70,7 +70,11 @@ func (q *Queue) RequestApproval(ctx context.Context, key Key, principal string, 
 
 // SendApproval is RequestApproval for callers that do not wait for the answer.
 func (q *Queue) SendApproval(ctx context.Context, key Key, principal string, e event.Event) error {
-	allowed, stop := q.denials.watchSubjects(ctx, key.ApprovalSubject(principal), key.EventSubject(), q.inbox)
+	m, err := ApprovalMessage(key, principal, e)
+	if err != nil {
+		return fmt.Errorf("send decision: %w: %w", ErrBadApproval, err)
+	}
+	allowed, stop := q.denials.watchSubjects(ctx, m.Subject, key.EventSubject(), q.inbox)
 	defer stop()
 	var refused error // the last refusal of NATS
 	unanswered := false

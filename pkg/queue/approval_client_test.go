@@ -122,7 +122,7 @@ func TestADecisionThatNATSDoesNotAnswerIsUndecided(t *testing.T) {
 	if err := w.admin.DeleteStream(t.Context(), queue.StreamApprovals); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.admin.Conn().SubscribeSync(asked.ApprovalSubject("ci")); err != nil {
+	if _, err := w.admin.Conn().SubscribeSync(asked.RequestSubject(event.VerbApprove, "ci")); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)

@@ -16,9 +16,11 @@ import (
 	"sluice.dev/sluice/pkg/event"
 )
 
-// Approval is a decision as NATS delivered it.
+// Approval is a decision, or another request from outside, as NATS delivered it.
 type Approval struct {
 	Key Key
+	// Verb is what NATS, or the approval receiver, has allowed the sender: one of the verbs of [event.Request].
+	Verb string
 	// Principal is the sender. NATS, or the approval receiver, has checked it; the event's own claim about its sender
 	// does not count.
 	Principal string
@@ -37,6 +39,8 @@ type ApprovalHandler func(ctx context.Context, a Approval) error
 type ApprovalOptions struct {
 	// Cluster is the cluster of the approvals; "*" takes the approvals of all clusters.
 	Cluster string
+	// Task is TaskRelease for approvals of Rollouts, and TaskFleet for requests about FleetRollouts.
+	Task string
 	// Workers is the number of approvals, of different Rollouts, handled at once; at least 1.
 	Workers int
 	Handler ApprovalHandler
@@ -101,18 +105,22 @@ func (q *Queue) ConsumeApprovals(ctx context.Context, o ApprovalOptions) error {
 }
 
 // attachConsumer makes sure that the stream and the durable consumer exist. The consumer receives only subjects with
-// four tokens, see approvalRecordSubject.
+// four tokens, see approvalRecordSubject; about a FleetRollout, five.
 func (a *approvalConsumer) attachConsumer(ctx context.Context) (jetstream.Consumer, error) {
 	if err := a.queue.ensureStreams(ctx); err != nil {
 		return nil, err
 	}
+	name, prefix, tokens := "approval", approvalPrefix, ".*.*.*"
+	if a.Task == TaskFleet {
+		name, prefix, tokens = "fleet-request", fleetRequestPrefix, ".*.*.*.*"
+	}
 	cfg := jetstream.ConsumerConfig{
-		Durable: "approval", FilterSubject: approvalPrefix + "*.*.*.*", Description: "Executors, for decisions from outside",
+		Durable: name, FilterSubject: prefix + "*" + tokens, Description: "Executors, for decisions from outside",
 		AckPolicy: jetstream.AckExplicitPolicy, AckWait: approvalWait, MaxDeliver: -1, MaxAckPending: maxAckPending,
 	}
 	if a.Cluster != "*" {
-		cfg.Durable = "approval-" + subjectToken(a.Cluster)
-		cfg.FilterSubject = approvalPrefix + subjectToken(a.Cluster) + ".*.*.*"
+		cfg.Durable += "-" + subjectToken(a.Cluster)
+		cfg.FilterSubject = prefix + subjectToken(a.Cluster) + tokens
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -145,7 +153,7 @@ func (a *approvalConsumer) fetchApprovals(ctx context.Context, cons jetstream.Co
 }
 
 func (a *approvalConsumer) dispatchApproval(ctx context.Context, msg jetstream.Msg) {
-	key, _, err := ParseApprovalSubject(msg.Subject())
+	key, _, _, err := ParseRequestSubject(msg.Subject())
 	if err != nil {
 		a.Logger.Warn("dropping a message without an address for the answer", "subject", msg.Subject(), "error", err)
 		a.settleDelivery(msg, jetstream.Msg.Term)
@@ -200,7 +208,7 @@ func (a *approvalConsumer) callHandler(ctx context.Context, msg jetstream.Msg, a
 		}
 	}()
 	in := Approval{Arrived: arrived}
-	if in.Key, in.Principal, err = ParseApprovalSubject(msg.Subject()); err != nil {
+	if in.Key, in.Verb, in.Principal, err = ParseRequestSubject(msg.Subject()); err != nil {
 		return false, err
 	}
 	in.Event, in.Malformed = event.Decode(msg.Headers(), msg.Data())

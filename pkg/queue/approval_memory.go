@@ -56,7 +56,8 @@ func (q *Queue) GetApprovalRecord(ctx context.Context, key Key, id string) (body
 	return body, version, nil
 }
 
-// approvalRecordSubject has one token more than the subjects that senders may publish to, so no sender can write there.
+// approvalRecordSubject has one token more than the subjects that senders may publish to, so no sender can write there. The id tells records about a Rollout
+// and a FleetRollout of the same name apart.
 func approvalRecordSubject(key Key, id string) string {
 	return approvalPrefix + key.rolloutTokens() + ".memory." + PrincipalToken(id)
 }

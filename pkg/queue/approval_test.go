@@ -104,16 +104,34 @@ func FuzzParsePrincipal(f *testing.F) {
 func TestSubjectsOfApprovals(t *testing.T) {
 	t.Parallel()
 	key := queue.Key{Cluster: "eu-1", Namespace: "shop", Name: "checkout.v2"}
-	subject := key.ApprovalSubject("ci.acme")
+	subject := key.RequestSubject(event.VerbApprove, "ci.acme")
 	if diff := cmp.Diff("sluice.approval.eu-1.shop.checkout_v2.ci_2Eacme", subject); diff != "" {
 		t.Error(diff)
 	}
-	back, principal, err := queue.ParseApprovalSubject(subject)
+	back, _, principal, err := queue.ParseRequestSubject(subject)
 	if err != nil || back != key || principal != "ci.acme" {
 		t.Errorf("it is read back as %v, %q: %v", back, principal, err)
 	}
 	for _, bad := range []string{"sluice.approval.a.b.c", "sluice.approval.a.b.c.d.e", "sluice.event.a.b.c.d", "sluice.approval.A.b.c.d", "sluice.approval.a..c.d", "sluice.approval.a.b.c."} {
-		if _, _, err := queue.ParseApprovalSubject(bad); err == nil {
+		if _, _, _, err := queue.ParseRequestSubject(bad); err == nil {
+			t.Errorf("%s was read", bad)
+		}
+	}
+}
+
+func TestSubjectsOfRequestsAboutFleets(t *testing.T) {
+	t.Parallel()
+	key := queue.Key{Cluster: "hub", Namespace: "shop", Name: "checkout.v2", Task: queue.TaskFleet}
+	subject := key.RequestSubject(event.VerbRelease, "ci.acme")
+	if diff := cmp.Diff("sluice.fleet.request.hub.shop.checkout_v2.release.ci_2Eacme", subject); diff != "" {
+		t.Error(diff)
+	}
+	back, verb, principal, err := queue.ParseRequestSubject(subject)
+	if err != nil || back != key || verb != event.VerbRelease || principal != "ci.acme" {
+		t.Errorf("it is read back as %v, %q, %q: %v", back, verb, principal, err)
+	}
+	for _, bad := range []string{"sluice.fleet.request.a.b.c.d", "sluice.fleet.request.a.b.c.approve.d.e", "sluice.fleet.event.a.b.c.approve.d", "sluice.fleet.request.a.b.C.approve.d", "sluice.fleet.request.a.b.c.approve."} {
+		if _, _, _, err := queue.ParseRequestSubject(bad); err == nil {
 			t.Errorf("%s was read", bad)
 		}
 	}
@@ -153,7 +171,7 @@ func TestAnApprovalComesWithTheSenderOfItsSubject(t *testing.T) {
 		t.Errorf("what came is %+v", a)
 	}
 	// An invalid event is handed over too, because its sender waits for an answer.
-	if _, err := w.admin.Publish(t.Context(), named("demo").ApprovalSubject("ci"), []byte("approve!")); err != nil {
+	if _, err := w.admin.Publish(t.Context(), named("demo").RequestSubject(event.VerbApprove, "ci"), []byte("approve!")); err != nil {
 		t.Fatal(err)
 	}
 	if a := receive(w, "the garbage", got); a.Malformed == nil || a.Principal != "ci" {
@@ -311,7 +329,7 @@ func TestWhatIsRememberedIsReplacedByWhoKnowsIt(t *testing.T) {
 		t.Errorf("%q in version %d: %v", body, version, err)
 	}
 	// The record is on a subject that no sender may write to, and is not handed over as an approval.
-	if _, _, err := queue.ParseApprovalSubject("sluice.approval.c.shop.demo.memory.approval_2F1"); err == nil {
+	if _, _, _, err := queue.ParseRequestSubject("sluice.approval.c.shop.demo.memory.approval_2F1"); err == nil {
 		t.Error("its subject is that of an approval")
 	}
 	if err := w.admin.DeleteStream(t.Context(), queue.StreamApprovals); err != nil {

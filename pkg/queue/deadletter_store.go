@@ -20,7 +20,7 @@ var ErrNoDeadLetter = errors.New("there is no dead letter about it")
 // ListDeadLetters returns the newest dead letter of each task and Rollout in a cluster and a namespace, in order of
 // their names. An empty argument means all.
 func (q *Queue) ListDeadLetters(ctx context.Context, cluster, namespace string) ([]DeadLetter, error) {
-	found, _, err := q.readDeadLetters(ctx, keyScope{cluster: cluster, namespace: namespace, tasks: []string{TaskRelease, TaskAnalysis, TaskRouting}})
+	found, _, err := q.readDeadLetters(ctx, keyScope{cluster: cluster, namespace: namespace, tasks: []string{TaskRelease, TaskAnalysis, TaskRouting, TaskFleet}})
 	return found, err
 }
 

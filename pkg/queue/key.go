@@ -25,16 +25,24 @@ const (
 	// TaskRouting carries out a TrafficRouting, whose name is the name of the key. Executors do it, in addition to
 	// releases.
 	TaskRouting = "routing"
+	// TaskFleet carries out a FleetRollout, whose name is the name of the key, in the cluster of a hub. Executors do it that have the key of the hub.
+	TaskFleet = "fleet"
 )
 
 const (
-	workPrefix     = "sluice.work."
-	timerPrefix    = "sluice.timer."
-	measurePrefix  = "sluice.measure."
-	tickPrefix     = "sluice.tick."
-	eventPrefix    = "sluice.event."
-	approvalPrefix = "sluice.approval."
-	deadPrefix     = "sluice.dlq."
+	workPrefix    = "sluice.work."
+	timerPrefix   = "sluice.timer."
+	measurePrefix = "sluice.measure."
+	tickPrefix    = "sluice.tick."
+	// An executor without the key of a hub does not read these two.
+	fleetWorkPrefix  = "sluice.fleet.work."
+	fleetTimerPrefix = "sluice.fleet.timer."
+	eventPrefix      = "sluice.event."
+	fleetEventPrefix = "sluice.fleet.event."
+	approvalPrefix   = "sluice.approval."
+	// Requests about FleetRollouts. A user of NATS who may approve releases of one cluster has no right to them.
+	fleetRequestPrefix = "sluice.fleet.request."
+	deadPrefix         = "sluice.dlq."
 )
 
 // String returns <cluster>/<namespace>/<name>, and /<task> unless that is the release, for logs.
@@ -76,10 +84,10 @@ func validName(s string) error {
 
 func validTask(task string) error {
 	switch task {
-	case TaskRelease, TaskAnalysis, TaskRouting:
+	case TaskRelease, TaskAnalysis, TaskRouting, TaskFleet:
 		return nil
 	}
-	return fmt.Errorf("task %q: must be %q, %q or nothing", task, TaskAnalysis, TaskRouting)
+	return fmt.Errorf("task %q: must be %q, %q, %q or nothing", task, TaskAnalysis, TaskRouting, TaskFleet)
 }
 
 // WorkSubject is the subject of hints about the work.
@@ -87,21 +95,32 @@ func (k Key) WorkSubject() string { return hintPrefix(k.Task) + k.taskTokens() }
 
 // TimerSubject is the subject of the work's one timer.
 func (k Key) TimerSubject() string {
-	if k.Task == TaskAnalysis {
+	switch k.Task {
+	case TaskAnalysis:
 		return tickPrefix + k.rolloutTokens()
+	case TaskFleet:
+		return fleetTimerPrefix + k.rolloutTokens()
 	}
 	return timerPrefix + k.taskTokens()
 }
 
-// EventSubject is the subject of events about the Rollout, regardless of the task.
-func (k Key) EventSubject() string { return eventPrefix + k.rolloutTokens() }
+// EventSubject is the subject of events about the Rollout, regardless of the task, or about the FleetRollout.
+func (k Key) EventSubject() string {
+	if k.Task == TaskFleet {
+		return fleetEventPrefix + k.rolloutTokens()
+	}
+	return eventPrefix + k.rolloutTokens()
+}
 
 // DeadLetterSubject is the subject of dead letters about the work.
 func (k Key) DeadLetterSubject() string { return deadPrefix + k.allTokens() }
 
 func hintPrefix(task string) string {
-	if task == TaskAnalysis {
+	switch task {
+	case TaskAnalysis:
 		return measurePrefix
+	case TaskFleet:
+		return fleetWorkPrefix
 	}
 	return workPrefix
 }
@@ -132,9 +151,9 @@ func (k Key) allTokens() string {
 func subjectToken(name string) string { return strings.ReplaceAll(name, ".", "_") }
 
 // ParseSubject is the inverse of WorkSubject, TimerSubject, EventSubject and DeadLetterSubject. The subject of an event
-// names no task, so its key has the task of the release.
+// of a Rollout names no task, so its key has the task of the release.
 func ParseSubject(subject string) (Key, error) {
-	for _, prefix := range []string{workPrefix, timerPrefix, measurePrefix, tickPrefix, eventPrefix, deadPrefix} {
+	for _, prefix := range []string{workPrefix, timerPrefix, measurePrefix, tickPrefix, fleetWorkPrefix, fleetTimerPrefix, fleetEventPrefix, eventPrefix, deadPrefix} {
 		rest, ok := strings.CutPrefix(subject, prefix)
 		if !ok {
 			continue
@@ -144,6 +163,8 @@ func ParseSubject(subject string) (Key, error) {
 		switch {
 		case prefix == measurePrefix || prefix == tickPrefix:
 			task = TaskAnalysis
+		case prefix == fleetWorkPrefix || prefix == fleetTimerPrefix || prefix == fleetEventPrefix:
+			task = TaskFleet
 		case prefix == deadPrefix && len(p) == 4 && p[3] != TaskRelease:
 			p, task = p[:3], p[3]
 		case (prefix == workPrefix || prefix == timerPrefix) && len(p) == 4 && p[3] == TaskRouting:
@@ -158,7 +179,7 @@ func ParseSubject(subject string) (Key, error) {
 		}
 		return k, nil
 	}
-	return Key{}, fmt.Errorf("parse subject %q: want sluice.<work|timer|measure|tick|event>.<cluster>.<namespace>.<name>, sluice.<work|timer>.<cluster>.<namespace>.<name>.routing, or sluice.dlq.<cluster>.<namespace>.<name>[.<task>]", subject)
+	return Key{}, fmt.Errorf("parse subject %q: want sluice.<work|timer|measure|tick|fleet.work|fleet.timer|fleet.event|event>.<cluster>.<namespace>.<name>, sluice.<work|timer>.<cluster>.<namespace>.<name>.routing, or sluice.dlq.<cluster>.<namespace>.<name>[.<task>]", subject)
 }
 
 // parseTokens reads the three tokens that name a Rollout.

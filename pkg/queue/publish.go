@@ -47,14 +47,28 @@ func (q *Queue) SetTimer(ctx context.Context, key Key, at time.Time) error {
 	return nil
 }
 
-// PublishEvent stores an event about a Rollout, on the subject of its source. A repeated event within ten minutes is
+// KeyOf returns the key of a Rollout, or of a FleetRollout.
+func KeyOf(r event.Rollout) Key {
+	k := Key{Cluster: r.Cluster, Namespace: r.Namespace, Name: r.Name}
+	if r.Fleet {
+		k.Task = TaskFleet
+	}
+	return k
+}
+
+// Rollout is the inverse of [KeyOf], without the UID.
+func (k Key) Rollout() event.Rollout {
+	return event.Rollout{Cluster: k.Cluster, Namespace: k.Namespace, Name: k.Name, Fleet: k.Task == TaskFleet}
+}
+
+// PublishEvent stores an event about a Rollout or a FleetRollout, on the subject of its source. A repeated event within ten minutes is
 // stored once.
 func (q *Queue) PublishEvent(ctx context.Context, e event.Event) error {
 	about, err := event.ParseSource(e.Source())
 	if err != nil {
 		return fmt.Errorf("publish event %s: %w", e.ID(), err)
 	}
-	key := Key{Cluster: about.Cluster, Namespace: about.Namespace, Name: about.Name}
+	key := KeyOf(about)
 	if err := key.Validate(); err != nil {
 		return fmt.Errorf("publish event %s: %w", e.ID(), err)
 	}

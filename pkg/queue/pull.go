@@ -50,8 +50,11 @@ func (c *consumer) attachConsumer(ctx context.Context) (jetstream.Consumer, erro
 		Durable: "executor", Description: "Executors", FilterSubject: hintPrefix(c.Task) + ">",
 		AckPolicy: jetstream.AckExplicitPolicy, AckWait: ackWait, MaxDeliver: maxDeliver, MaxAckPending: maxAckPending,
 	}
-	if c.Task == TaskAnalysis {
+	switch c.Task {
+	case TaskAnalysis:
 		cfg.Durable, cfg.Description = "analyzer", "Analyzers"
+	case TaskFleet:
+		cfg.Durable, cfg.Description = "hub", "Executors of a hub"
 	}
 	if c.Cluster != "*" {
 		cfg.Durable += "-" + subjectToken(c.Cluster)

@@ -17,6 +17,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -55,6 +56,8 @@ type Queue struct {
 	log          *slog.Logger
 	// existingOnly keeps the connection from creating streams.
 	existingOnly bool
+	// hub: the streams of a fleet's hub belong to the streams.
+	hub atomic.Bool
 	// inbox is the prefix of all inboxes of this connection.
 	inbox   string
 	denials denials

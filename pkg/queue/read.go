@@ -19,6 +19,8 @@ import (
 type ReadOptions struct {
 	// Cluster, Namespace and Name select the Rollouts; an empty one selects all.
 	Cluster, Namespace, Name string
+	// Fleet selects FleetRollouts in the place of Rollouts.
+	Fleet bool
 	// Since skips events that were stored before; zero means from the beginning.
 	Since time.Time
 	// Follow continues with new events until the context ends. Without it, reading ends at the last event that was
@@ -100,6 +102,9 @@ func (r *eventReader) reportInterruption(err error) {
 
 func (r *eventReader) setSubject() error {
 	r.subject = eventPrefix
+	if r.Fleet {
+		r.subject = fleetEventPrefix
+	}
 	for i, part := range []string{r.Cluster, r.Namespace, r.Name} {
 		if i > 0 {
 			r.subject += "."
@@ -164,16 +169,27 @@ func (r *eventReader) reopenConsumer(ctx context.Context) error {
 	}
 }
 
-// yieldEvents yields the events of the consumer, until r is done or an event may be missing. NATS does not deliver
-// again the events that were on their way when a connection was lost.
+// yieldEvents yields the events of the consumer, until r is done or an event may be missing.
 func (r *eventReader) yieldEvents(ctx context.Context) error {
 	if r.done {
 		return nil
 	}
-	defer r.deleteConsumer(r.consumer.CachedInfo().Name)
-	lost := r.q.nc.StatusChanged(nats.RECONNECTING, nats.CLOSED)
-	defer r.q.nc.RemoveStatusListener(lost)
-	messages, err := r.consumer.Messages(jetstream.PullHeartbeat(readHeartbeat), jetstream.WithMessagesErrOnMissingHeartbeat(true))
+	return r.q.readConsumer(ctx, r.consumer, func(m jetstream.Msg, meta *jetstream.MsgMetadata) bool {
+		r.at = meta.Sequence.Stream
+		r.done = !r.Follow && meta.NumPending == 0
+		r.done = !r.yieldEvent(m) || r.done
+		return !r.done
+	})
+}
+
+// readConsumer calls take with each message of a consumer of one reader, and deletes the consumer at the end. It returns nil when take returns false. It
+// returns an error when ctx ends or a message may be missing. NATS does not deliver again the messages that were on their way when a connection was lost.
+func (q *Queue) readConsumer(ctx context.Context, consumer jetstream.Consumer, take func(jetstream.Msg, *jetstream.MsgMetadata) bool) error {
+	info := consumer.CachedInfo()
+	defer q.deleteConsumer(info.Stream, info.Name)
+	lost := q.nc.StatusChanged(nats.RECONNECTING, nats.CLOSED)
+	defer q.nc.RemoveStatusListener(lost)
+	messages, err := consumer.Messages(jetstream.PullHeartbeat(readHeartbeat), jetstream.WithMessagesErrOnMissingHeartbeat(true))
 	if err != nil {
 		return err
 	}
@@ -190,7 +206,7 @@ func (r *eventReader) yieldEvents(ctx context.Context) error {
 	defer close(over)
 	for next := uint64(1); ; next++ {
 		m, err := messages.Next(jetstream.NextContext(ctx))
-		if err != nil && !r.q.nc.IsConnected() {
+		if err != nil && !q.nc.IsConnected() {
 			return errors.New("the connection to NATS is lost")
 		}
 		if err != nil {
@@ -203,10 +219,7 @@ func (r *eventReader) yieldEvents(ctx context.Context) error {
 		if meta.Sequence.Consumer != next {
 			return errors.New("a message was missed")
 		}
-		r.at = meta.Sequence.Stream
-		r.done = !r.Follow && meta.NumPending == 0
-		if !r.yieldEvent(m) || r.done {
-			r.done = true
+		if !take(m, meta) {
 			return nil
 		}
 	}
@@ -226,10 +239,10 @@ func (r *eventReader) yieldEvent(m jetstream.Msg) bool {
 }
 
 // deleteConsumer deletes the consumer; if that fails, the server removes it later.
-func (r *eventReader) deleteConsumer(name string) {
+func (q *Queue) deleteConsumer(stream, name string) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	if err := r.q.js.DeleteConsumer(ctx, StreamEvents, name); err != nil {
-		r.q.log.Debug("leave a reader to the server", "consumer", name, "error", err)
+	if err := q.js.DeleteConsumer(ctx, stream, name); err != nil {
+		q.log.Debug("leave a reader to the server", "consumer", name, "error", err)
 	}
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"sluice.dev/sluice/pkg/fleetmessage"
 )
 
 // Names of streams and buckets in NATS.
@@ -17,6 +19,9 @@ const (
 	StreamEvents    = "SLUICE_EVENTS"
 	StreamApprovals = "SLUICE_APPROVALS"
 	StreamDead      = "SLUICE_DLQ"
+	// Only the NATS of a hub has the next two.
+	StreamFleetDown = "SLUICE_FLEET_DOWN"
+	StreamFleetUp   = "SLUICE_FLEET_UP"
 	BucketLease     = "sluice_lease"
 	BucketAnalysis  = "sluice_analysis"
 )
@@ -33,6 +38,8 @@ const (
 	// gatherBound is how long servers may take to become a cluster.
 	gatherBound = 30 * time.Second
 	gatherRetry = 250 * time.Millisecond
+	// headerRoom is what the headers of a message need beside its content. NATS counts both.
+	headerRoom = 1 << 10
 	// deletionEnds is long enough for a server to remove a stream's files.
 	deletionEnds = 100 * time.Millisecond
 )
@@ -46,21 +53,32 @@ func (q *Queue) streamConfigs() []jetstream.StreamConfig {
 	}
 	dead := archive(StreamDead, "Work that no run survived or that keeps failing", deadPrefix+">", advisories+">")
 	dead.MaxMsgsPerSubject = keepLetters
-	return []jetstream.StreamConfig{
+	streams := []jetstream.StreamConfig{
 		{
 			// Only hints and timers are in this stream: a user that may publish a schedule to one of its subjects can
 			// reach all of them.
 			Name: StreamWork, Description: "Hints to look at a rollout, and its timers",
-			Subjects: []string{workPrefix + ">", timerPrefix + ">", measurePrefix + ">", tickPrefix + ">"}, Replicas: q.replicas,
+			Subjects: []string{workPrefix + ">", timerPrefix + ">", measurePrefix + ">", tickPrefix + ">", fleetWorkPrefix + ">", fleetTimerPrefix + ">"}, Replicas: q.replicas,
 			Storage: jetstream.FileStorage, Retention: jetstream.WorkQueuePolicy,
 			MaxMsgsPerSubject: 1, Discard: jetstream.DiscardOld,
 			// Schedules imply roll-ups. They are set here too, so that an update compares equal.
 			AllowMsgSchedules: true, AllowRollup: true,
 		},
-		archive(StreamEvents, "Events of releases", eventPrefix+">"),
-		archive(StreamApprovals, "Decisions from outside", approvalPrefix+">"),
+		archive(StreamEvents, "Events of releases", eventPrefix+">", fleetEventPrefix+">"),
+		archive(StreamApprovals, "Decisions from outside", approvalPrefix+">", fleetRequestPrefix+">"),
 		dead,
 	}
+	if q.hub.Load() {
+		states := func(name, about, subjects string) jetstream.StreamConfig {
+			return jetstream.StreamConfig{
+				Name: name, Description: about, Subjects: []string{subjects}, Replicas: q.replicas, Storage: jetstream.FileStorage,
+				MaxMsgsPerSubject: 1, Discard: jetstream.DiscardOld, MaxMsgSize: fleetmessage.MaxSize + headerRoom, AllowDirect: true,
+			}
+		}
+		streams = append(streams, states(StreamFleetDown, "The last order of the hub to each cluster about each Rollout", fleetmessage.OrderSubjects("*")),
+			states(StreamFleetUp, "The last answer of each cluster about each Rollout", fleetmessage.AnswerSubjects("*")))
+	}
+	return streams
 }
 
 func (q *Queue) bucketConfigs() []jetstream.KeyValueConfig {

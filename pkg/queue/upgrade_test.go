@@ -38,7 +38,7 @@ func TestAStreamOfAnOlderVersionTakesMeasurementsInAndKeepsWhatItHas(t *testing.
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"sluice.work.>", "sluice.timer.>", "sluice.measure.>", "sluice.tick.>"}, now.CachedInfo().Config.Subjects); diff != "" {
+	if diff := cmp.Diff([]string{"sluice.work.>", "sluice.timer.>", "sluice.measure.>", "sluice.tick.>", "sluice.fleet.work.>", "sluice.fleet.timer.>"}, now.CachedInfo().Config.Subjects); diff != "" {
 		t.Errorf("what it takes in (-want +got):\n%s", diff)
 	}
 	if !now.CachedInfo().Created.Equal(old.CachedInfo().Created) {

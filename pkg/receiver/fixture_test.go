@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -38,11 +39,14 @@ func (g gate) Authenticate(_ context.Context, token string) (receiver.Caller, er
 	return receiver.Caller{UserInfo: authenticationv1.UserInfo{Username: name}}, nil
 }
 
-func (gate) Authorize(_ context.Context, c receiver.Caller, namespace, _ string) (bool, error) {
-	if namespace == "dark" {
+func (gate) Authorize(_ context.Context, c receiver.Caller, p receiver.Permission) (bool, error) {
+	if p.Namespace == "dark" {
 		return false, errDown
 	}
-	return c.Username != "mallory" && namespace == "shop", nil
+	if verb, limited := strings.CutPrefix(c.Username, "only-"); limited { // its name is all that it may do
+		return p.Namespace == "shop" && slices.Contains(strings.Split(verb, "-"), p.Verb), nil
+	}
+	return c.Username != "mallory" && p.Namespace == "shop", nil
 }
 
 // world is a receiver with a real NATS server.
@@ -74,18 +78,29 @@ func aWorld(t *testing.T, g gate) *world {
 // decide answers approvals as the function says, instead of an executor.
 func (w *world) decide(answer func(queue.Approval) api.Refusal) {
 	w.Helper()
+	w.handle(queue.TaskRelease, func(ctx context.Context, a queue.Approval) error {
+		why := answer(a)
+		d := event.Decided{Accepted: why == "", Refusal: why, Message: "So it is.", Step: 2, Principal: a.Principal, ApprovalSource: a.Event.Source(), ApprovalID: a.Event.ID()}
+		e, err := event.NewDecided(event.Rollout{Cluster: a.Key.Cluster, Namespace: a.Key.Namespace, Name: a.Key.Name}, d, time.Unix(1, 0).UTC())
+		if err != nil {
+			return err
+		}
+		return w.queue.PublishEvent(ctx, e)
+	})
+}
+
+// consume takes requests, and answers none.
+func (w *world) consume(task string, take func(queue.Approval)) {
+	w.Helper()
+	w.handle(task, func(_ context.Context, a queue.Approval) error { take(a); return nil })
+}
+
+func (w *world) handle(task string, handler queue.ApprovalHandler) {
+	w.Helper()
 	ctx, cancel := context.WithCancel(w.Context())
 	done := make(chan error, 1)
 	go func() {
-		done <- w.queue.ConsumeApprovals(ctx, queue.ApprovalOptions{Cluster: "default", Workers: 1, Handler: func(ctx context.Context, a queue.Approval) error {
-			why := answer(a)
-			d := event.Decided{Accepted: why == "", Refusal: why, Message: "So it is.", Step: 2, Principal: a.Principal, ApprovalSource: a.Event.Source(), ApprovalID: a.Event.ID()}
-			e, err := event.NewDecided(event.Rollout{Cluster: a.Key.Cluster, Namespace: a.Key.Namespace, Name: a.Key.Name}, d, time.Unix(1, 0).UTC())
-			if err != nil {
-				return err
-			}
-			return w.queue.PublishEvent(ctx, e)
-		}})
+		done <- w.queue.ConsumeApprovals(ctx, queue.ApprovalOptions{Cluster: "default", Task: task, Workers: 1, Handler: handler})
 	}()
 	w.Cleanup(func() {
 		cancel()

@@ -19,7 +19,7 @@ func (closed) Authenticate(context.Context, string) (receiver.Caller, error) {
 	return receiver.Caller{}, nil
 }
 
-func (closed) Authorize(context.Context, receiver.Caller, string, string) (bool, error) {
+func (closed) Authorize(context.Context, receiver.Caller, receiver.Permission) (bool, error) {
 	return false, nil
 }
 

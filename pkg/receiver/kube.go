@@ -11,14 +11,18 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-
-	"sluice.dev/sluice/pkg/api"
 )
 
-// Verb is the RBAC verb on a Rollout that lets a caller approve or reject its steps.
-const Verb = "approve"
+// Permission is what a caller needs for a request: an RBAC verb on an object.
+type Permission struct {
+	Verb     string
+	Resource schema.GroupVersionResource
+	// Namespace is also set for objects without one: a RoleBinding can grant the verb in a namespace.
+	Namespace, Name string
+}
 
 // Caller is the user that the API server names for a token.
 type Caller struct {
@@ -124,7 +128,7 @@ func (k *KubeAccess) cacheReview(sum [sha256.Size]byte, v tokenReview) {
 }
 
 // Authorize sends a SubjectAccessReview on each call.
-func (k *KubeAccess) Authorize(ctx context.Context, c Caller, namespace, name string) (bool, error) {
+func (k *KubeAccess) Authorize(ctx context.Context, c Caller, p Permission) (bool, error) {
 	extra := map[string]authorizationv1.ExtraValue{}
 	for key, values := range c.Extra {
 		extra[key] = authorizationv1.ExtraValue(values)
@@ -133,7 +137,7 @@ func (k *KubeAccess) Authorize(ctx context.Context, c Caller, namespace, name st
 		Spec: authorizationv1.SubjectAccessReviewSpec{
 			User: c.Username, UID: c.UID, Groups: c.Groups, Extra: extra,
 			ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Verb: Verb, Group: api.Group, Version: api.GroupVersion().Version, Resource: api.RolloutResource().Resource, Namespace: namespace, Name: name,
+				Verb: p.Verb, Group: p.Resource.Group, Version: p.Resource.Version, Resource: p.Resource.Resource, Namespace: p.Namespace, Name: p.Name,
 			},
 		},
 	}, metav1.CreateOptions{})

@@ -219,7 +219,7 @@ func TestAWatcherWithoutTheRightToAskSaysLater(t *testing.T) {
 	if _, err := gate.Authenticate(t.Context(), strings.TrimPrefix(s.token("ci"), "Bearer ")); err == nil || err == receiver.ErrUnauthenticated {
 		t.Errorf("whose token it is: %v", err)
 	}
-	if _, err := gate.Authorize(context.WithoutCancel(t.Context()), receiver.Caller{}, s.namespace, "web"); err == nil {
+	if _, err := gate.Authorize(context.WithoutCancel(t.Context()), receiver.Caller{}, receiver.Permission{Verb: "approve", Resource: api.RolloutResource(), Namespace: s.namespace, Name: "web"}); err == nil {
 		t.Error("it can tell what a caller may do")
 	}
 }

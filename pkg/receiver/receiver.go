@@ -1,9 +1,10 @@
 // Package receiver accepts approvals over HTTP from clients with a Kubernetes identity and without NATS: POST /v1/events takes CloudEvents, in binary,
 // structured and batched mode.
 //
-// It decides nothing about releases and writes nothing to the cluster. It authenticates the caller, checks that the caller may approve the Rollout, and sends
-// the event to NATS; executors decide. Its one invariant: the principal of each event that it sends to NATS is the user whom the API server named for the
-// token. It sends the event only after the API server has allowed this user to approve this Rollout.
+// It decides nothing about releases and writes nothing to the cluster. It authenticates the caller, checks that the caller may approve the Rollout, or release
+// or approve the FleetRollout, and sends the event to NATS; executors decide. It also tells how far the release of a FleetRollout is. Its one invariant: the
+// principal of each event that it sends to NATS is the user whom the API server named for the token. It sends the event only after the API server has allowed
+// this user to do so.
 package receiver
 
 import (
@@ -23,8 +24,8 @@ import (
 type AccessControl interface {
 	// Authenticate returns the caller with this bearer token; ErrUnauthenticated for an invalid token.
 	Authenticate(ctx context.Context, token string) (Caller, error)
-	// Authorize reports whether a caller may approve the Rollout.
-	Authorize(ctx context.Context, c Caller, namespace, name string) (bool, error)
+	// Authorize reports whether a caller has a permission.
+	Authorize(ctx context.Context, c Caller, p Permission) (bool, error)
 }
 
 // ErrUnauthenticated means that a token is not valid.
@@ -35,9 +36,11 @@ type Options struct {
 	// ClusterName is the name of the only cluster whose Rollouts this receiver approves.
 	ClusterName   string
 	AccessControl AccessControl
-	Queue         *queue.Queue
-	Logger        *slog.Logger
-	Registerer    prometheus.Registerer
+	// Fleets reads the releases of a fleet's hub.
+	Fleets     FleetReader
+	Queue      *queue.Queue
+	Logger     *slog.Logger
+	Registerer prometheus.Registerer
 }
 
 const (
@@ -82,6 +85,7 @@ func New(o Options) *Receiver {
 		o.Registerer.MustRegister(d.requests)
 	}
 	d.mux.HandleFunc("POST /v1/events", d.serveEvents)
+	d.mux.HandleFunc("GET /v1/namespaces/{namespace}/fleetrollouts/{name}/release", d.serveRelease)
 	d.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/v1/events" {
 			w.Header().Set("Allow", http.MethodPost)

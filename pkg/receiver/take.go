@@ -21,15 +21,11 @@ func (d *Receiver) serveEvents(w http.ResponseWriter, r *http.Request) {
 		d.refuseRequest(w, http.StatusBadRequest, errorSentence(err))
 		return
 	}
-	caller, ok := d.authenticateCaller(w, r)
+	caller, leave, ok := d.enterCaller(w, r, "send the same event again")
 	if !ok {
 		return
 	}
-	if !d.admitCaller(caller.Username) {
-		d.writeRetryLater(w, http.StatusTooManyRequests, fmt.Sprintf("You have %d requests open already; send the same event again when one has ended.", maxPerCaller))
-		return
-	}
-	defer d.releaseCaller(caller.Username)
+	defer leave()
 	items, batch, err := readEvents(r.Header, http.MaxBytesReader(w, r.Body, maxBody))
 	switch {
 	case errors.Is(err, errTooMuch):
@@ -42,11 +38,28 @@ func (d *Receiver) serveEvents(w http.ResponseWriter, r *http.Request) {
 		d.writeMalformed(w, err)
 		return
 	}
-	// The write deadline of the server is for immediate answers.
-	if err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(wait + time.Duration(len(items)+1)*askTime)); err != nil {
+	d.allowTime(w, wait+time.Duration(len(items)+1)*askTime)
+	d.writeAnswers(w, d.submitEvents(r.Context(), caller, items, wait), batch)
+}
+
+// enterCaller authenticates the caller of a request, and counts the request until leave. It answers the request itself if the caller is unknown, or has too many
+// requests open; later is what such a caller does when one has ended.
+func (d *Receiver) enterCaller(w http.ResponseWriter, r *http.Request, later string) (caller Caller, leave func(), ok bool) {
+	if caller, ok = d.authenticateCaller(w, r); !ok {
+		return caller, nil, false
+	}
+	if !d.admitCaller(caller.Username) {
+		d.writeRetryLater(w, http.StatusTooManyRequests, fmt.Sprintf("You have %d requests open already; %s when one has ended.", maxPerCaller, later))
+		return caller, nil, false
+	}
+	return caller, func() { d.releaseCaller(caller.Username) }, true
+}
+
+// allowTime lets an answer take longer than the write deadline of the server, which is for immediate answers.
+func (d *Receiver) allowTime(w http.ResponseWriter, within time.Duration) {
+	if err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(within)); err != nil {
 		d.Logger.Debug("set the time to answer", "error", err)
 	}
-	d.writeAnswers(w, d.submitEvents(r.Context(), caller, items, wait), batch)
 }
 
 // requestedWait returns the time that the caller wants to wait for the decision: ?wait=30s.
@@ -117,26 +130,23 @@ func (d *Receiver) submitEvent(ctx context.Context, caller Caller, it requestIte
 	if it.err != nil {
 		return a.withRefusal(api.RefusalMalformed, "The event cannot be read: "+it.err.Error()+"."), nil
 	}
-	_, about, err := event.ParseApproval(it.event)
+	request, err := event.ParseRequest(it.event)
 	if err != nil {
 		return a.withRefusal(api.RefusalMalformed, "The event is no approval: "+err.Error()+"."), nil
 	}
-	key := queue.Key{Cluster: d.ClusterName, Namespace: about.Namespace, Name: about.Name}
+	about := request.About
+	about.Cluster = d.ClusterName
+	key := queue.KeyOf(about)
 	if err := key.Validate(); err != nil {
 		return a.withRefusal(api.RefusalMalformed, "The event's subject names no Rollout: "+err.Error()+"."), nil
 	}
 	bound, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
-	may, err := d.AccessControl.Authorize(bound, caller, key.Namespace, key.Name)
-	if err != nil {
-		d.Logger.Error("cannot find out what a caller may do; the watcher must be allowed to create subjectaccessreviews.authorization.k8s.io", "error", err)
-		return a.withUnavailable("The API server does not say what you may do; send the same event again in a moment."), nil
-	}
-	if !may {
-		d.Logger.Info("an approval was refused at the receiver", "user", caller.Username, "namespace", key.Namespace, "rollout", key.Name, "id", a.id)
-		a.status = http.StatusForbidden
-		return a.withRefusal(api.RefusalNotAllowed, fmt.Sprintf("User %q may not approve Rollout %s/%s. An administrator allows it with: "+
-			"kubectl create rolebinding NAME -n %[2]s --clusterrole=sluice-approver --user=%[1]q", caller.Username, key.Namespace, key.Name)), nil
+	for _, p := range permissionsOf(request) {
+		refused, ok := d.checkPermission(bound, a, caller, p)
+		if !ok {
+			return refused, nil
+		}
 	}
 	return d.sendApproval(bound, a, key, principalOf(caller.Username), it.event, wait)
 }

@@ -46,6 +46,8 @@ func NewCommand(r *api.Rollout, action api.CommandAction, by Sender) (api.Comman
 	case api.CommandApprove:
 		c.PauseSeq = r.Status.Sluice.PauseSeq
 		return c, checkForcible(r, program)
+	case api.CommandOverride:
+		return c, checkOverridable(r, program)
 	}
 	return c, fmt.Errorf("%q is no command", action)
 }
@@ -112,6 +114,29 @@ func checkForcible(r *api.Rollout, program string) error {
 		status.Sluice.Step, name, status.Sluice.State, status.Message, program, r.Name, r.Namespace)
 }
 
+// checkOverridable returns an error if the release does not wait for permits of a fleet.
+func checkOverridable(r *api.Rollout, program string) error {
+	name, f := r.Namespace+"/"+r.Name, r.Status.Fleet
+	switch {
+	case r.Spec.Fleet == nil:
+		return fmt.Errorf("Rollout %s has no spec.fleet, so its releases need no permits, and there is nothing to override", name)
+	case f == nil:
+		return fmt.Errorf("no executor has read spec.fleet of Rollout %s yet, so there is nothing to override; find out why with: %s check", name, program)
+	case f.Override != nil && f.Override.Release == r.Status.Sluice.Epoch:
+		return fmt.Errorf("the release of Rollout %s goes on without permits already (%s: %s)", name, f.Override.Actor, f.Override.Reason)
+	}
+	if err := checkStoppable(r, api.CommandOverride, program); err != nil {
+		return err
+	}
+	for _, block := range f.Blocked {
+		if !block.Unblocked && f.Releasing.Named(block.Version) {
+			return fmt.Errorf("the fleet has withdrawn %s, and an override does not release it; release another version, or type at the hub: %s fleet unblock %s %s -n %s",
+				block.Version, program, f.FleetRollout.Name, block.Version, f.FleetRollout.Namespace)
+		}
+	}
+	return nil
+}
+
 // whyNothingToDo returns the message of the Rollout about its abort.
 func whyNothingToDo(r *api.Rollout) string {
 	c := FindCondition(r, api.ConditionProgressing)
@@ -147,6 +172,8 @@ func PredictCommand(r *api.Rollout, c api.Command) string {
 		return fmt.Sprintf("the new version is released again from step 1 (by %s)", c.Actor)
 	case api.CommandPromote:
 		return fmt.Sprintf("the steps that are left are skipped, with their pauses and analyses: the new version gets everything (by %s)", c.Actor)
+	case api.CommandOverride:
+		return fmt.Sprintf("the release goes on without permits of FleetRollout %s; its pauses and its metrics count (by %s)", r.Status.Fleet.FleetRollout, c.Actor)
 	}
 	text := fmt.Sprintf("step %d goes on regardless of its metrics (by %s)", m.Step, c.Actor)
 	if said := metricsObjection(r); said != "" {
@@ -206,6 +233,10 @@ func commandOutcome(r *api.Rollout, c api.Command) (text string, followed bool) 
 	case api.CommandPromote:
 		return "the release of Rollout " + name + " skips its remaining steps", m.Epoch == c.Epoch &&
 			m.FinaliseReason == api.FinaliseSuccess && (state == rollout.StateFinalising || state == rollout.StateIdle)
+	case api.CommandOverride:
+		f := r.Status.Fleet
+		return "the release of Rollout " + name + " goes on without permits of its fleet",
+			m.Epoch == c.Epoch && f != nil && f.Override != nil && f.Override.Release == c.Epoch && f.Override.Actor == c.Actor
 	}
 	for _, a := range r.Status.Approvals {
 		if a.Forced && a.Epoch == c.Epoch && a.PauseSeq == c.PauseSeq {

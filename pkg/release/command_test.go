@@ -36,6 +36,18 @@ func stableGone(r *api.Rollout) {
 	r.Status.Conditions = []api.Condition{{Type: api.ConditionStalled, Status: "True", Reason: rollout.ReasonStableMissing}}
 }
 
+// governed puts a release of v2 under FleetRollout shop/checkout.
+func governed(r *api.Rollout) {
+	r.Spec.Fleet = &api.FleetReference{Namespace: "shop", Name: "checkout"}
+	r.Status.Fleet = &api.RolloutFleetStatus{FleetRollout: *r.Spec.Fleet, Releasing: api.FleetVersion{Version: "v2", Revision: "h2"}}
+}
+
+func overridden(epoch int64, actor string) func(*api.Rollout) {
+	return func(r *api.Rollout) {
+		r.Status.Fleet.Override = &api.FleetOverride{Release: epoch, Actor: actor, Reason: "the hub is lost"}
+	}
+}
+
 func TestWhatCanBeCommanded(t *testing.T) {
 	t.Parallel()
 	kim := release.Sender{User: "kim", Comment: "slow", Program: "sluice"}
@@ -43,6 +55,7 @@ func TestWhatCanBeCommanded(t *testing.T) {
 	retry := api.Command{Action: api.CommandRetry, Epoch: 3, Actor: "kim", Comment: "slow"}
 	approve := api.Command{Action: api.CommandApprove, Epoch: 3, PauseSeq: 5, Actor: "kim", Comment: "slow"}
 	promote := api.Command{Action: api.CommandPromote, Epoch: 3, Actor: "kim", Comment: "slow"}
+	override := api.Command{Action: api.CommandOverride, Epoch: 3, Actor: "kim", Comment: "slow"}
 	for name, test := range map[string]struct {
 		rollout *api.Rollout
 		want    map[api.CommandAction]string // part of the error; empty if no error is expected
@@ -72,6 +85,21 @@ func TestWhatCanBeCommanded(t *testing.T) {
 			api.CommandPromote: "Rollout shop/checkout is Healthy: no release is under way, so there is nothing to promote",
 			api.CommandAbort:   "Rollout shop/checkout is Healthy: no release is under way, so there is nothing to abort", api.CommandApprove: "so there is nothing to approve",
 			api.CommandRetry: "Rollout shop/checkout is Healthy: no release was aborted, so there is nothing to retry; a release starts when the pod template of Deployment checkout changes"}},
+		"a release that waits for a permit can be overridden": {inState("Initializing", governed), map[api.CommandAction]string{api.CommandOverride: ""}},
+		"and one at a step":          {inState("StepUpgrade", governed), map[api.CommandAction]string{api.CommandOverride: ""}},
+		"one without a fleet cannot": {inState("StepUpgrade"), map[api.CommandAction]string{api.CommandOverride: "Rollout shop/checkout has no spec.fleet"}},
+		"one whose fleet no executor knows can not": {inState("StepUpgrade", governed, func(r *api.Rollout) { r.Status.Fleet = nil }), map[api.CommandAction]string{
+			api.CommandOverride: "no executor has read spec.fleet of Rollout shop/checkout yet"}},
+		"one that is overridden can not": {inState("StepUpgrade", governed, overridden(3, "alex")), map[api.CommandAction]string{
+			api.CommandOverride: "goes on without permits already (alex: the hub is lost)"}},
+		"one after it can": {inState("StepUpgrade", governed, overridden(2, "alex")), map[api.CommandAction]string{api.CommandOverride: ""}},
+		"a withdrawn version can not": {inState("Initializing", governed, func(r *api.Rollout) { r.Status.Fleet.Blocked = []api.FleetBlock{{Version: "version/v2"}} }), map[api.CommandAction]string{
+			api.CommandOverride: "the fleet has withdrawn version/v2, and an override does not release it; release another version, or type at the hub: sluice fleet unblock checkout version/v2 -n shop"}},
+		"an unblocked version can": {inState("Initializing", governed, func(r *api.Rollout) {
+			r.Status.Fleet.Blocked = []api.FleetBlock{{Version: "version/v2", Unblocked: true}}
+		}), map[api.CommandAction]string{api.CommandOverride: ""}},
+		"there is nothing to override at rest": {inState("Idle", isHealthy, governed), map[api.CommandAction]string{
+			api.CommandOverride: "Rollout shop/checkout is Healthy: no release is under way, so there is nothing to override"}},
 		"nothing that no executor has seen": {inState("", func(r *api.Rollout) { r.Status = api.RolloutStatus{} }), map[api.CommandAction]string{
 			api.CommandAbort: "has not been looked at yet, so there is nothing to abort; find out why with: sluice check", api.CommandRetry: "nothing to retry", api.CommandApprove: "nothing to approve"}},
 	} {
@@ -83,7 +111,7 @@ func TestWhatCanBeCommanded(t *testing.T) {
 				case want == "" && err != nil:
 					t.Errorf("%s: %v", action, err)
 				case want == "":
-					made := map[api.CommandAction]api.Command{api.CommandAbort: abort, api.CommandRetry: retry, api.CommandApprove: approve, api.CommandPromote: promote}[action]
+					made := map[api.CommandAction]api.Command{api.CommandAbort: abort, api.CommandRetry: retry, api.CommandApprove: approve, api.CommandPromote: promote, api.CommandOverride: override}[action]
 					if diff := cmp.Diff(made, got); diff != "" {
 						t.Error(diff)
 					}
@@ -120,6 +148,7 @@ func TestWhatComesOfACommand(t *testing.T) {
 	retry := api.Command{Action: api.CommandRetry, Epoch: 3, Actor: "kim"}
 	approve := api.Command{Action: api.CommandApprove, Epoch: 3, PauseSeq: 5, Actor: "kim"}
 	promote := api.Command{Action: api.CommandPromote, Epoch: 3, Actor: "kim"}
+	override := api.Command{Action: api.CommandOverride, Epoch: 3, Actor: "kim"}
 	because := func(reason api.FinaliseReason) func(*api.Rollout) {
 		return func(r *api.Rollout) { r.Status.Sluice.FinaliseReason = reason }
 	}
@@ -142,21 +171,23 @@ func TestWhatComesOfACommand(t *testing.T) {
 		done    bool
 		refused string
 	}{
-		"it waits":                 {inState("StepPaused", given(abort)), abort, "", false, ""},
-		"the release is aborted":   {inState("Aborted", reason(api.ReasonAborted, "Stopped by kim.")), abort, "the release of Rollout shop/checkout is aborted: Stopped by kim.", true, ""},
-		"the release was ending":   {inState("Finalising"), abort, "", true, "has moved on meanwhile and is in state Finalising now: waits"},
-		"another release began":    {inState("Aborted", func(r *api.Rollout) { r.Status.Sluice.Epoch = 4 }), abort, "", true, "has moved on meanwhile"},
-		"somebody else was faster": {inState("StepPaused", given(api.Command{Action: api.CommandApprove, Epoch: 3, PauseSeq: 5, Actor: "alex"})), abort, "", true, "alex has told Rollout shop/checkout something else meanwhile (Approve)"},
-		"the Rollout is a new one": {inState("", func(r *api.Rollout) { r.Status = api.RolloutStatus{} }), abort, "", true, "a user has deleted and created Rollout"},
-		"it is cleared away first": {inState("Finalising", func(r *api.Rollout) { r.Status.Sluice.FinaliseReason = api.FinaliseRetry }), retry, "the release of Rollout shop/checkout begins again", true, ""},
-		"it has begun anew":        {inState("StepUpgrade", func(r *api.Rollout) { r.Status.Sluice.Epoch = 4 }), retry, "the release of Rollout shop/checkout begins again", true, ""},
-		"it is still aborted":      {inState("Aborted"), retry, "", true, "is in state Aborted now"},
-		"the step is approved":     {inState("StepReady", forced), approve, "step 2 of Rollout shop/checkout is approved by kim against its metrics", true, ""},
-		"the rest is skipped":      {inState("Finalising", because(api.FinaliseSuccess)), promote, "the release of Rollout shop/checkout skips its remaining steps", true, ""},
-		"it has ended by then":     {inState("Idle", isHealthy, because(api.FinaliseSuccess)), promote, "the release of Rollout shop/checkout skips its remaining steps", true, ""},
-		"it was rolled back":       {inState("Finalising", rollingBack), promote, "", true, "is in state Finalising now"},
-		"it goes on step by step":  {inState("StepUpgrade"), promote, "", true, "is in state StepUpgrade now"},
-		"it was approved anyway":   {inState("StepReady", plain), approve, "", true, "has moved on meanwhile"},
+		"it waits":                   {inState("StepPaused", given(abort)), abort, "", false, ""},
+		"the release is aborted":     {inState("Aborted", reason(api.ReasonAborted, "Stopped by kim.")), abort, "the release of Rollout shop/checkout is aborted: Stopped by kim.", true, ""},
+		"the release was ending":     {inState("Finalising"), abort, "", true, "has moved on meanwhile and is in state Finalising now: waits"},
+		"another release began":      {inState("Aborted", func(r *api.Rollout) { r.Status.Sluice.Epoch = 4 }), abort, "", true, "has moved on meanwhile"},
+		"somebody else was faster":   {inState("StepPaused", given(api.Command{Action: api.CommandApprove, Epoch: 3, PauseSeq: 5, Actor: "alex"})), abort, "", true, "alex has told Rollout shop/checkout something else meanwhile (Approve)"},
+		"the Rollout is a new one":   {inState("", func(r *api.Rollout) { r.Status = api.RolloutStatus{} }), abort, "", true, "a user has deleted and created Rollout"},
+		"it is cleared away first":   {inState("Finalising", func(r *api.Rollout) { r.Status.Sluice.FinaliseReason = api.FinaliseRetry }), retry, "the release of Rollout shop/checkout begins again", true, ""},
+		"it has begun anew":          {inState("StepUpgrade", func(r *api.Rollout) { r.Status.Sluice.Epoch = 4 }), retry, "the release of Rollout shop/checkout begins again", true, ""},
+		"it is still aborted":        {inState("Aborted"), retry, "", true, "is in state Aborted now"},
+		"the step is approved":       {inState("StepReady", forced), approve, "step 2 of Rollout shop/checkout is approved by kim against its metrics", true, ""},
+		"the rest is skipped":        {inState("Finalising", because(api.FinaliseSuccess)), promote, "the release of Rollout shop/checkout skips its remaining steps", true, ""},
+		"it has ended by then":       {inState("Idle", isHealthy, because(api.FinaliseSuccess)), promote, "the release of Rollout shop/checkout skips its remaining steps", true, ""},
+		"it was rolled back":         {inState("Finalising", rollingBack), promote, "", true, "is in state Finalising now"},
+		"it goes on step by step":    {inState("StepUpgrade"), promote, "", true, "is in state StepUpgrade now"},
+		"it goes on without permits": {inState("BeforeStepUpgrade", governed, overridden(3, "kim")), override, "the release of Rollout shop/checkout goes on without permits of its fleet", true, ""},
+		"another one did":            {inState("BeforeStepUpgrade", governed, overridden(2, "kim")), override, "", true, "has moved on meanwhile"},
+		"it was approved anyway":     {inState("StepReady", plain), approve, "", true, "has moved on meanwhile"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -181,6 +212,10 @@ func TestWhatIsForetold(t *testing.T) {
 	})
 	got := release.PredictCommand(r, api.Command{Action: api.CommandApprove, Actor: "kim"})
 	if want := "step 2 goes on regardless of its metrics (by kim): Failed: The canary is worse."; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	got = release.PredictCommand(inState("Initializing", governed), api.Command{Action: api.CommandOverride, Actor: "kim"})
+	if want := "the release goes on without permits of FleetRollout shop/checkout; its pauses and its metrics count (by kim)"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

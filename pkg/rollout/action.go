@@ -133,6 +133,16 @@ type RestoreTemplate struct {
 	Version *string
 }
 
+// SetImages holds the workload and gives its template the images of a permit of the fleet, in one patch.
+type SetImages struct {
+	Workload Ref
+	// Images are the images by the names of all containers.
+	Images map[string]string
+	// Version is the fleet's name of the version, "" to leave the name on the workload as it is.
+	Version string
+	Permit  api.PermitNumber
+}
+
 // CreateCanary creates the canary workload with the workload's new template. The executor writes Revision on it unchanged, and reads it back as
 // [Canary].Revision.
 type CreateCanary struct {
@@ -250,6 +260,7 @@ func (HoldRevisionUnavailable) isAction() {}
 func (DisableAutoscaler) isAction()       {}
 func (RestoreAutoscaler) isAction()       {}
 func (RestoreTemplate) isAction()         {}
+func (SetImages) isAction()               {}
 func (CreateCanary) isAction()            {}
 func (ScaleCanary) isAction()             {}
 func (ShrinkCanary) isAction()            {}
@@ -270,6 +281,9 @@ func (FreeTrafficRouting) isAction()      {}
 func (LabelPods) isAction()               {}
 func (LabelKeptPods) isAction()           {}
 func (ForgetRollouts) isAction()          {}
+
+// RaisesExposure is false because the workload is held.
+func (SetImages) RaisesExposure() bool { return false }
 
 // RaisesExposure is false for stable pods that return and for new pods that go.
 func (a ScaleRevision) RaisesExposure() bool { return a.Completes }
@@ -350,6 +364,9 @@ func (a DisableAutoscaler) String() string { return "disable " + a.Object.String
 func (a RestoreAutoscaler) String() string { return "restore " + a.Object.String() }
 func (a RestoreTemplate) String() string {
 	return fmt.Sprintf("restore the template of %s on %s", a.Hash, a.Workload)
+}
+func (a SetImages) String() string {
+	return fmt.Sprintf("set the images of permit %d of epoch %d on %s", a.Permit.Seq, a.Permit.Epoch, a.Workload)
 }
 func (a CreateCanary) String() string {
 	return fmt.Sprintf("create canary %s with %d replicas", a.Name, a.Replicas)

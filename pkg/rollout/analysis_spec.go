@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -50,6 +51,35 @@ func (s Spec) StepAnalysis(step int32) *Analysis {
 		return whole
 	}
 	return nil
+}
+
+// WithoutAnalyses returns the same steps without their analyses and without that of the release.
+func (s Spec) WithoutAnalyses() Spec {
+	s.Steps, s.ReleaseAnalysis = slices.Clone(s.Steps), nil
+	for i := range s.Steps {
+		s.Steps[i].Analysis = nil
+	}
+	return s
+}
+
+// WithoutTemplates returns the same steps without the metrics of the templates of these names. An analysis without any other template goes.
+func (s Spec) WithoutTemplates(names []string) Spec {
+	without := func(a *Analysis) *Analysis {
+		if a == nil {
+			return nil
+		}
+		less := *a
+		less.Templates = slices.DeleteFunc(slices.Clone(a.Templates), func(t TemplateRef) bool { return slices.Contains(names, t.Name) })
+		if len(less.Templates) == 0 {
+			return nil
+		}
+		return &less
+	}
+	s.Steps, s.ReleaseAnalysis = slices.Clone(s.Steps), without(s.ReleaseAnalysis)
+	for i := range s.Steps {
+		s.Steps[i].Analysis = without(s.Steps[i].Analysis)
+	}
+	return s
 }
 
 // AbortScaleDownDelay is the default of abortScaleDownDelaySeconds.

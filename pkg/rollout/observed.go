@@ -92,6 +92,8 @@ type Seen struct {
 	Permit *api.FleetPermit
 	// Blocked are the versions that the hub has withdrawn or unblocked, as its last message says.
 	Blocked []api.FleetBlock
+	// OrderRefused is why the last message of the hub counts for nothing, "" if it counts or if there is none.
+	OrderRefused string
 	// PermitUsed is the last permit that a release has used up, as an annotation of the Rollout tells; the zero value for none.
 	PermitUsed api.PermitNumber
 	// Editor is the field manager that wrote the status last, when that was not us.
@@ -116,8 +118,12 @@ type Workload struct {
 	Revision string
 	// Version names the template for a fleet.
 	Version api.FleetVersion
-	// Images are the images of the containers of its template, with init containers.
-	Images []string
+	// Images are the images of the containers of its template, with init containers, and Containers the names of these.
+	Images, Containers []string
+	// Delivered is the permit of a fleet whose images the executor has set last, the zero value for none.
+	Delivered api.PermitNumber
+	// TemplateManager is the field manager that changed the template last, other than Sluice; "" for none.
+	TemplateManager string
 	// Adopted reports whether this Rollout's marks are on the workload, complete.
 	Adopted bool
 	// AdoptedBy is the name of another live Rollout that has adopted the workload, "" for none.
@@ -199,6 +205,8 @@ type Revision struct {
 	Hash            string // value of the label that tells its pods apart, such as pod-template-hash
 	Revision        string // comparable with Workload.Revision
 	Replicas, Ready int32
+	// Surplus is how many pods the controller of a ReplicaSet has still to delete.
+	Surplus int32
 	// Ordinals are the numbers of its pods, counted from 0 without those that no pod may have, lowest first; where the workload is ordered only.
 	Ordinals []int32
 	// CreationOrder is its position among all revisions in the order of their creation. The order of revision numbers differs: a revision that is used

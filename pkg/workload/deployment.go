@@ -27,7 +27,8 @@ func ObserveDeployment(d *appsv1.Deployment, sets []*appsv1.ReplicaSet, rolloutN
 	w.Observed = d.Status.ObservedGeneration >= d.Generation
 	observeReplicas(d, &w)
 	w.Paused, w.OwnerPaused = d.Spec.Paused, ownerPaused(d)
-	w.Revision, w.Images = TemplateRevision(d.Spec.Template), imagesOf(d.Spec.Template.Spec)
+	w.Revision = TemplateRevision(d.Spec.Template)
+	w.Images, w.Containers = imagesOf(d.Spec.Template.Spec)
 	w.Version, w.HistoryLimit = fleetVersion(d, d.Spec.Template.Spec, w.Revision), historyLimit(d.Spec.RevisionHistoryLimit)
 	w.Updated, w.Available, w.Total = d.Status.UpdatedReplicas, d.Status.AvailableReplicas, d.Status.Replicas
 	observeTakeover(d, &w)
@@ -39,6 +40,7 @@ func ObserveDeployment(d *appsv1.Deployment, sets []*appsv1.ReplicaSet, rolloutN
 			Revision:             TemplateRevision(set.Spec.Template),
 			Replicas:             replicasOrDefault(set.Spec.Replicas),
 			Ready:                set.Status.ReadyReplicas,
+			Surplus:              max(0, set.Status.Replicas-replicasOrDefault(set.Spec.Replicas)),
 			CreationOrder:        made[set.Name],
 			Deleting:             set.DeletionTimestamp != nil,
 			UnavailableRequested: set.Spec.MinReadySeconds == maxReadySeconds,
@@ -65,6 +67,8 @@ func observeMarks(o metav1.Object, rolloutName, workloadType string) rollout.Wor
 	if claim != rolloutName {
 		w.AdoptedBy = claim
 	}
+	w.Delivered, _ = api.ParsePermitNumber(o.GetAnnotations()[api.AnnotationDelivered])
+	w.TemplateManager = api.LastTemplateManager(o.GetManagedFields())
 	return w
 }
 
@@ -133,14 +137,15 @@ func inProgressFor(mark string) string {
 	return m.RolloutName
 }
 
-func imagesOf(pod corev1.PodSpec) []string {
-	var list []string
+// imagesOf returns the images of a pod, each once, and the names of its containers.
+func imagesOf(pod corev1.PodSpec) (images, containers []string) {
 	for _, c := range slices.Concat(pod.Containers, pod.InitContainers) {
-		if !slices.Contains(list, c.Image) {
-			list = append(list, c.Image)
+		containers = append(containers, c.Name)
+		if !slices.Contains(images, c.Image) {
+			images = append(images, c.Image)
 		}
 	}
-	return list
+	return images, containers
 }
 
 // fleetVersion returns the names that a fleet uses for the template of a workload.

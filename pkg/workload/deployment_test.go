@@ -160,13 +160,13 @@ func TestReplicaSetsAreOrderedByRevision(t *testing.T) {
 	orphan := replicaSet("d", "u1", 1, "web:1")
 	orphan.OwnerReferences = nil
 	madeLast := replicaSet("b", "u1", 9, "web:0")
-	madeLast.CreationTimestamp = metav1.Unix(1, 0)
+	madeLast.CreationTimestamp, madeLast.Status.Replicas = metav1.Unix(1, 0), 11
 	sets := []*appsv1.ReplicaSet{
 		replicaSet("c", "u1", 10, "web:1"), madeLast, replicaSet("a", "another", 1, "web:1"), orphan,
 	}
 	revision := workload.TemplateRevision(d.Spec.Template)
 	want := []rollout.Revision{
-		{Hash: "b", Revision: workload.TemplateRevision(template("web:0", map[string]string{"app": "web"})), Replicas: 9, Ready: 8, CreationOrder: 1},
+		{Hash: "b", Revision: workload.TemplateRevision(template("web:0", map[string]string{"app": "web"})), Replicas: 9, Ready: 8, Surplus: 2, CreationOrder: 1},
 		{Hash: "c", Revision: revision, Replicas: 10, Ready: 9},
 	}
 	got := workload.ObserveDeployment(d, sets, "web")

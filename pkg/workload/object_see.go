@@ -23,7 +23,8 @@ func (o Object) ObserveWorkload(rolloutName string) rollout.Workload {
 	kind, template := o.kind(), o.podTemplate()
 	w := observeMarks(o.Live, rolloutName, kind.Type)
 	w.UpdateMechanism, w.PercentPartition, w.HasOrdinals = kind.Mechanism, kind.PercentPartition, o.hasOrdinals()
-	w.Revision, w.Images = TemplateRevision(template), imagesOf(template.Spec)
+	w.Revision = TemplateRevision(template)
+	w.Images, w.Containers = imagesOf(template.Spec)
 	w.Version, w.HistoryLimit = fleetVersion(o.Live, template.Spec, w.Revision), defaultHistoryLimit
 	if limit, found, _ := unstructured.NestedInt64(o.Live.Object, "spec", "revisionHistoryLimit"); found {
 		w.HistoryLimit = int32(limit)

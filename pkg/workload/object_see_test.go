@@ -50,7 +50,7 @@ func TestAWorkloadIsSeenWhole(t *testing.T) {
 				podOf("web-5", "lost"), podOf("web-6", "astray", unready),
 			}
 			want := rollout.Workload{
-				UID: "u1", Observed: true, DesiredReplicas: 10, Revision: typed("web:2"), Images: []string{"web:2"}, Adopted: true, Held: true, HasMarks: true, RolloutID: "v2",
+				UID: "u1", Observed: true, DesiredReplicas: 10, Revision: typed("web:2"), Images: []string{"web:2"}, Containers: []string{"web"}, Adopted: true, Held: true, HasMarks: true, RolloutID: "v2",
 				Generation: 3, Updated: 4, Available: 9, Total: 11, MaxUnavailable: 1, UpdateMechanism: c.lever, Partition: c.partition, PercentPartition: c.shares, RevertsTo: c.revertsTo,
 				TakenOver: true, HasOrdinals: c.shape.workloadType == "statefulset", HistoryLimit: 10,
 				Version: api.FleetVersion{Version: "v2", Images: api.FleetImagesDigest(map[string]string{"web": "web:2"}), Revision: typed("web:2")},

@@ -110,8 +110,10 @@ func DisownDeployment(d *appsv1.Deployment) Patch {
 // markRemovals removes the marks that an idle workload keeps.
 func markRemovals(o metav1.Object) map[string]any {
 	annotations := map[string]any{api.AnnotationRollout: nil}
-	if _, marked := o.GetAnnotations()[api.AnnotationStableRolloutID]; marked {
-		annotations[api.AnnotationStableRolloutID] = nil
+	for _, key := range []string{api.AnnotationStableRolloutID, api.AnnotationDelivered} {
+		if _, marked := o.GetAnnotations()[key]; marked {
+			annotations[key] = nil
+		}
 	}
 	return annotations
 }

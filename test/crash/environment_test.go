@@ -57,14 +57,13 @@ type outcome struct {
 
 // run plays one release by a plan, as soon as there is room for it.
 func (y *yard) run(ctx context.Context, p plan) (*outcome, error) {
-	defer y.enter()()
+	name, leave := y.enter()
+	defer leave()
 	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
-	name := fmt.Sprintf("run-%d", y.runs.Add(1))
 	j, h := newJournal(p), y.witness.of(name)
 	defer y.witness.forget(name)
-	c := &crew{journal: j, w: y.World, hub: y.hub(name), measures: y.measured(), scripts: y.scripts, namespace: name, cluster: name, arrive: make(chan struct{}),
-		definition: y.definition()}
+	c := &crew{supervisor: newSupervisor(j, name), w: y.World, hub: y.hub(name), measures: y.measured(), scripts: y.scripts, cluster: name, definition: y.definition()}
 	if err := c.start(ctx); err != nil {
 		return nil, err
 	}
@@ -88,8 +87,7 @@ func (y *yard) play(ctx context.Context, name string, c *crew, h *history) error
 	if err := y.release(ctx, name, h, c); err != nil {
 		return err
 	}
-	close(c.arrive)
-	c.late.Wait()
+	c.lateness.end()
 	key := queue.Key{Cluster: name, Namespace: name, Name: app}
 	// The first reconciliation completes pending work. A late request may have created an object that must be deleted
 	// again.
@@ -125,24 +123,24 @@ func (y *yard) rest(ctx context.Context, key queue.Key, c *crew, h *history) err
 
 // look makes all components that work on the release reconcile, and waits until they have.
 func (y *yard) look(ctx context.Context, key queue.Key) error {
-	if err := y.lookOnce(ctx, key); err != nil || !y.measured() {
+	if err := lookOnce(ctx, y.queue, y.work, key); err != nil || !y.measured() {
 		return err
 	}
 	key.Task = queue.TaskAnalysis
-	return y.lookOnce(ctx, key)
+	return lookOnce(ctx, y.queue, y.work, key)
 }
 
 // lookOnce publishes a hint and waits until it was acknowledged.
-func (y *yard) lookOnce(ctx context.Context, key queue.Key) error {
+func lookOnce(ctx context.Context, q *queue.Queue, work jetstream.Stream, key queue.Key) error {
 	ctx, cancel := context.WithTimeout(ctx, *patience)
 	defer cancel()
-	if err := y.queue.PublishHint(ctx, key); err != nil {
+	if err := q.PublishHint(ctx, key); err != nil {
 		return err
 	}
 	tick := time.NewTicker(glance)
 	defer tick.Stop()
 	for {
-		_, err := y.work.GetLastMsgForSubject(ctx, key.WorkSubject())
+		_, err := work.GetLastMsgForSubject(ctx, key.WorkSubject())
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			return nil
 		}

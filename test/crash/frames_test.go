@@ -15,7 +15,7 @@ const behind = 1500 * time.Millisecond
 // framed passes the frames of a watch through the plan. It returns other answers unchanged.
 func framed(j *journal, who string, r *http.Request, response *http.Response) *http.Response {
 	resource := resourceOf(r.URL.Path)
-	if response == nil || response.StatusCode != http.StatusOK || r.URL.Query().Get("watch") == "" || !strings.Contains(r.URL.Path, "/namespaces/") {
+	if response == nil || response.StatusCode != http.StatusOK || r.URL.Query().Get("watch") == "" || !strings.Contains(r.URL.Path, "/namespaces/") && resource != "fleetmembers" {
 		return response
 	}
 	split := line

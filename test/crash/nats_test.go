@@ -6,19 +6,29 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 )
 
-// wire is a proxy between one executor and NATS. It knows enough of the protocol to see the executor's messages.
+// wiring describes the connection of a component to a NATS server.
+type wiring struct {
+	server string
+	// named returns the kind of a message that the component publishes, "" for a message that no plan can hurt. heard
+	// does the same for a message that it gets; nil for none.
+	named func(subject string, body []byte) (kind string)
+	heard func(subject string) (kind string)
+}
+
+// wire is a proxy between one component and NATS. It knows enough of the protocol to see the messages.
 type wire struct {
+	wiring
 	*journal
-	server   string
 	listener net.Listener
-	// name returns the kind of a published message.
-	name func(subject string, body []byte) (kind string)
-	die  func()
+	die      func()
+	lateness *lateness
 
 	mu     sync.Mutex
 	broken bool
@@ -26,23 +36,23 @@ type wire struct {
 	served sync.WaitGroup
 }
 
-// newWire listens in place of a server.
-func newWire(j *journal, server string, name func(string, []byte) string, die func()) (*wire, error) {
+// newWire listens in place of a server. die ends the component.
+func newWire(j *journal, l *lateness, w wiring, die func()) (*wire, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	w := &wire{journal: j, server: server, listener: listener, name: name, die: die, open: map[net.Conn]bool{}}
-	w.served.Go(func() {
+	proxy := &wire{wiring: w, journal: j, listener: listener, die: die, lateness: l, open: map[net.Conn]bool{}}
+	proxy.served.Go(func() {
 		for {
 			client, err := listener.Accept()
 			if err != nil {
 				return
 			}
-			w.served.Go(func() { w.serve(client) })
+			proxy.served.Go(func() { proxy.serve(client) })
 		}
 	})
-	return w, nil
+	return proxy, nil
 }
 
 func (w *wire) url() string { return "nats://" + w.listener.Addr().String() }
@@ -72,7 +82,15 @@ func (w *wire) keep(conns ...net.Conn) bool {
 	return !w.broken
 }
 
-// serve passes the executor's messages on until the connection ends, by itself or by the plan.
+// release lets a connection outlive the wire. It returns false if the wire has closed it.
+func (w *wire) release(c net.Conn) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.open, c)
+	return !w.broken
+}
+
+// serve passes messages on until the connection ends, by itself or by the plan.
 func (w *wire) serve(client net.Conn) {
 	defer client.Close()
 	server, err := net.Dial("tcp", w.server)
@@ -87,42 +105,66 @@ func (w *wire) serve(client net.Conn) {
 	copied := make(chan struct{})
 	go func() {
 		defer close(copied)
-		_, _ = io.Copy(answers, server)
+		w.deliver(answers, server)
 		if !answers.isMute() {
 			_ = client.Close()
 		}
 	}()
 	for from := bufio.NewReaderSize(client, 1<<16); ; {
-		message, kind, err := read(from, w.name)
+		message, kind, err := read(from, w.named)
 		if err != nil {
 			break
 		}
-		way := w.hurt(kind)
-		if way == before {
-			w.die()
-		}
-		if way == before || way == gone {
-			break
-		}
-		if way != "" {
-			answers.mute()
-		}
-		if _, err := server.Write(message); err != nil {
-			break
-		}
-		if way != "" {
-			_ = server.(*net.TCPConn).CloseWrite() // the server reads the rest, and then closes
-			<-copied
-		}
-		if way == after {
-			w.die()
-		}
-		if way != "" {
+		if goesOn, err := w.pass(message, w.hurt(kind), answers, server, copied); err != nil || !goesOn {
 			break
 		}
 	}
 	_ = server.Close()
 	<-copied
+}
+
+// pass passes a message on as the plan says. It reports whether the connection goes on.
+func (w *wire) pass(message []byte, way way, answers *answers, server net.Conn, copied <-chan struct{}) (goesOn bool, err error) {
+	switch way {
+	case before:
+		w.die()
+		return false, nil
+	case gone:
+		return false, nil
+	case twice:
+		message = append(message[:len(message):len(message)], message...)
+		way = ""
+	case late:
+		answers.mute()
+		w.postpone(message, server)
+		return false, nil
+	case after, lost:
+		answers.mute()
+	}
+	if _, err := server.Write(message); err != nil || way == "" {
+		return true, err
+	}
+	_ = server.(*net.TCPConn).CloseWrite() // the server reads the rest, and then closes
+	<-copied
+	if way == after {
+		w.die()
+	}
+	return false, nil
+}
+
+// postpone lets a message arrive late, by the connection that its sender has lost.
+func (w *wire) postpone(message []byte, server net.Conn) {
+	if !w.release(server) {
+		return
+	}
+	stays, err := server.(*net.TCPConn).File()
+	if err != nil {
+		return
+	}
+	w.lateness.add(func() {
+		defer stays.Close()
+		_, _ = stays.Write(message) // NATS may have closed a connection that did not answer its pings
+	})
 }
 
 // hurt returns the way in which a message fails, "" if it does not.
@@ -131,6 +173,34 @@ func (w *wire) hurt(kind string) way {
 		return ""
 	}
 	return w.note(kind)
+}
+
+// deliver passes what the server sends to the component, until the connection ends, by itself or by the plan.
+func (w *wire) deliver(to io.Writer, server net.Conn) {
+	if w.heard == nil {
+		_, _ = io.Copy(to, server)
+		return
+	}
+	named := func(subject string, _ []byte) string { return w.heard(subject) }
+	for from := bufio.NewReaderSize(server, 1<<16); ; {
+		message, kind, err := read(from, named)
+		if err != nil {
+			return
+		}
+		if kind != "" {
+			switch w.frame(kind) {
+			case dropped:
+				continue
+			case cut:
+				return
+			case delayed:
+				time.Sleep(behind)
+			}
+		}
+		if _, err := to.Write(message); err != nil {
+			return
+		}
+	}
 }
 
 // answers passes answers to the executor until it is muted.
@@ -161,14 +231,14 @@ func (a *answers) Write(p []byte) (int, error) {
 	return a.to.Write(p)
 }
 
-// read reads one message of a client and returns its kind, "" for a message that no plan can hurt.
+// read reads one message of a client or of the server and returns its kind, "" for a message that no plan can hurt.
 func read(r *bufio.Reader, name func(string, []byte) string) (message []byte, kind string, err error) {
 	message, err = r.ReadBytes('\n')
 	if err != nil {
 		return nil, "", err
 	}
 	words := strings.Fields(string(message))
-	if len(words) < 3 || words[0] != "PUB" && words[0] != "HPUB" {
+	if len(words) < 3 || !slices.Contains([]string{"PUB", "HPUB", "MSG", "HMSG"}, words[0]) {
 		return message, "", nil
 	}
 	size, err := strconv.Atoi(words[len(words)-1])
@@ -193,15 +263,22 @@ func hinted(subject string, _ []byte) string {
 	return ""
 }
 
-// analyzed returns the kind of an analyzer's message.
-func analyzed(subject string, body []byte) string {
+// said names messages with their sender.
+func said(who string, named func(string, []byte) string) func(string, []byte) string {
+	return func(subject string, body []byte) string {
+		if word, is := strings.CutPrefix(named(subject, body), toNATS); is {
+			return toNATS + who + " " + word
+		}
+		return ""
+	}
+}
+
+// stored returns the kind of an analyzer's message, without the sender.
+func stored(subject string, body []byte) string {
 	if strings.HasPrefix(subject, "$KV.sluice_analysis.") {
-		return toNATS + analyzing + " store sums"
+		return toNATS + "store sums"
 	}
-	if word, is := strings.CutPrefix(published(subject, body), toNATS); is {
-		return toNATS + analyzing + " " + word
-	}
-	return ""
+	return published(subject, body)
 }
 
 // published returns the kind of an executor's message.
@@ -219,7 +296,7 @@ func published(subject string, body []byte) string {
 	case strings.HasPrefix(subject, "sluice.idle."):
 		return "" // the number of these messages of an idle executor depends on the length of a run
 	case strings.HasPrefix(subject, "sluice."):
-		return toNATS + "publish " + strings.SplitN(subject, ".", 3)[1]
+		return publishing + strings.SplitN(subject, ".", 3)[1]
 	}
 	return ""
 }

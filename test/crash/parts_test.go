@@ -44,7 +44,7 @@ func TestAKindOfActThatNoReleaseHasIsMissed(t *testing.T) {
 			acts = append(acts, act{kind, 1})
 		}
 	}
-	if diff := cmp.Diff([]string{"DELETE pods"}, v.missing(acts)); diff != "" {
+	if diff := cmp.Diff([]string{"DELETE pods"}, missing(v.always(), acts)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

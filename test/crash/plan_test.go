@@ -19,7 +19,7 @@ func (a act) String() string { return a.kind + "#" + strconv.Itoa(a.nth) }
 // way is a way in which an act fails.
 type way string
 
-// Ways of a write to Kubernetes. The first three are ways of a message to NATS, too.
+// Ways of a write to Kubernetes. The first three are ways of a message to NATS, too. In a fleet, it may be late as well.
 const (
 	before way = "before" // it never arrives, and the executor is dead
 	after  way = "after"  // it is carried out, and the executor dies before it reads the answer
@@ -29,7 +29,8 @@ const (
 	conflict way = "409" // the API server refuses it
 	busy     way = "429"
 	broken   way = "500"
-	late     way = "late" // the executor loses NATS while the write is on its way; the write arrives when another executor has finished the release
+	late     way = "late"  // the executor loses NATS while the write is on its way; the write arrives when another executor has finished the release
+	twice    way = "twice" // a message: NATS gets it twice
 )
 
 // Ways of a frame of a watch.
@@ -42,6 +43,8 @@ const (
 const (
 	toNATS  = "NATS "
 	hinting = toNATS + "hint"
+	// publishing begins the kinds of messages that are stored, without their sender.
+	publishing = toNATS + "publish "
 
 	hintingToMeasure = toNATS + "hint to measure"
 	// analyzing begins the kinds of an analyzer's acts, after the prefix for messages to NATS.
@@ -60,6 +63,9 @@ func (a act) measures() bool {
 }
 
 func (a act) ways() []way {
+	if who := a.inFleet(); who != "" {
+		return a.waysInFleet(who)
+	}
 	switch {
 	case a.kind == hinting || a.kind == hintingToMeasure:
 		return []way{gone, lost}

@@ -3,6 +3,7 @@ package crash
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -87,6 +88,13 @@ func (h *history) tell() string {
 	return fmt.Sprintf("the release is in %s of step %d: %s", state, step, message)
 }
 
+// now returns the objects that exist.
+func (h *history) now() objects {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return maps.Clone(h.live)
+}
+
 // ordered returns the changes so far, in the order in which they took effect.
 func (h *history) ordered() []change {
 	h.mu.Lock()
@@ -131,10 +139,10 @@ func watched() []schema.GroupVersionResource {
 }
 
 // startWitness watches until ctx is done. Then wait returns.
-func startWitness(ctx context.Context, client dynamic.Interface) (w *witness, wait func(), err error) {
+func startWitness(ctx context.Context, client dynamic.Interface, resources []schema.GroupVersionResource) (w *witness, wait func(), err error) {
 	w = &witness{namespaces: map[string]*history{}}
 	var running sync.WaitGroup
-	for _, resource := range watched() {
+	for _, resource := range resources {
 		all := client.Resource(resource)
 		list, err := all.List(ctx, metav1.ListOptions{})
 		if err != nil {

@@ -4,11 +4,13 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"sluice.dev/sluice/pkg/api"
 )
 
 // resources returns the namespaced resources that components of Sluice may list in all namespaces.
 func resources() []string {
-	return []string{"deployments", "daemonsets", "statefulsets", "clonesets", "replicasets", "pods", "services", "endpointslices", "virtualservices", "destinationrules", "ingresses", "rollouts", "controllerrevisions", "analysistemplates"}
+	return []string{"deployments", "daemonsets", "statefulsets", "clonesets", "replicasets", "pods", "services", "endpointslices", "virtualservices", "destinationrules", "ingresses", "rollouts", "controllerrevisions", "analysistemplates", "fleetrollouts", "fleettargets"}
 }
 
 // scoped narrows a request for the objects of all namespaces to one namespace. Each run has its own watcher and
@@ -20,6 +22,13 @@ func scoped(r *http.Request, namespace, definition string) *http.Request {
 		narrow := r.Clone(r.Context())
 		query := narrow.URL.Query()
 		query.Set("fieldSelector", "metadata.name="+definition+".networking.istio.io") // the others are large, and hundreds of watchers list them
+		narrow.URL.RawQuery = query.Encode()
+		return narrow
+	}
+	if parts[last] == "fleetmembers" {
+		narrow := r.Clone(r.Context())
+		query := narrow.URL.Query()
+		query.Set("labelSelector", labelRun+"="+namespace)
 		narrow.URL.RawQuery = query.Encode()
 		return narrow
 	}
@@ -35,10 +44,22 @@ func scoped(r *http.Request, namespace, definition string) *http.Request {
 // resourceOf returns the resource at the end of a path, for lists and watches.
 func resourceOf(path string) string { return path[strings.LastIndex(path, "/")+1:] }
 
-// kindOf names a write by verb and object, with the same words in each run: names of pods and Events differ between
-// runs.
+// labelRun marks the FleetMembers of a run, which are in no namespace, with the namespace of the run.
+const labelRun = "run"
+
+// concerns reports whether a write is about the objects of a run.
+func concerns(r *http.Request, namespace string) bool {
+	return strings.Contains(r.URL.Path, "/namespaces/"+namespace+"/") || strings.Contains(r.URL.Path, "/fleetmembers/")
+}
+
+// kindOf names a write by verb and object, with the same words in each run: names of pods, Events and FleetMembers differ
+// between runs.
 func kindOf(r *http.Request, namespace string) string {
-	_, object, _ := strings.Cut(r.URL.Path, "/namespaces/"+namespace+"/")
+	_, object, is := strings.Cut(r.URL.Path, "/namespaces/"+namespace+"/")
+	if !is {
+		_, object, _ = strings.Cut(r.URL.Path, api.GroupSluice+"/"+api.FleetGroupVersion().Version+"/")
+	}
+	object = strings.ReplaceAll(object, "-"+namespace, "")
 	for _, resource := range []string{"pods", "events"} {
 		if strings.HasPrefix(object, resource+"/") {
 			object = resource

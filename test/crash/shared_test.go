@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -31,9 +32,40 @@ const (
 	setUp = 10 * time.Minute
 )
 
+// endings stop the started parts of a ground.
+type endings struct{ list []func() error }
+
+func (e *endings) inTheEnd(do func() error) { e.list = append(e.list, do) }
+
+// stop stops the started parts, the last one first.
+func (e *endings) stop() error {
+	var err error
+	for _, end := range slices.Backward(e.list) {
+		err = errors.Join(err, end())
+	}
+	return err
+}
+
+// rooms bound how many runs there are side by side.
+type rooms struct {
+	runs atomic.Int64
+	// playing holds one element for each run under way.
+	playing chan struct{}
+}
+
+func newRooms() *rooms { return &rooms{playing: make(chan struct{}, *atOnce)} }
+
+// enter waits until there is room for another run, and returns its name. The function leave frees the room again.
+func (r *rooms) enter() (name string, leave func()) {
+	r.playing <- struct{}{}
+	return fmt.Sprintf("run-%d", r.runs.Add(1)), func() { <-r.playing }
+}
+
 // ground has the servers of yards: a control plane, a NATS and a Prometheus.
 type ground struct {
 	*world.World
+	*endings
+	*rooms
 	prometheus *prometheus.Server
 	kubernetes kubernetes.Interface
 	objects    dynamic.Interface
@@ -43,40 +75,50 @@ type ground struct {
 	work       jetstream.Stream
 	js         jetstream.JetStream
 	scripts    *script.Library
-	runs       atomic.Int64
-	// playing holds one element for each run under way.
-	playing chan struct{}
-	// ends stop the started parts.
-	ends []func() error
 }
 
-// shared is the ground of all yards, created with the first one.
-var shared struct {
+// shared is a ground that tests use together, started by the first one.
+type shared[G interface{ stop() error }] struct {
+	start  func(context.Context) (G, error)
 	once   sync.Once
-	ground *ground
+	ground G
 	err    error
 }
 
+var (
+	// grounds is the ground of all yards, fleetGrounds the one of all fleets.
+	grounds      = shared[*ground]{start: newGround}
+	fleetGrounds = shared[*fleetGround]{start: newFleetGround}
+)
+
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if shared.ground != nil {
-		if err := shared.ground.stop(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = max(code, 1)
-		}
+	if err := errors.Join(grounds.stop(), fleetGrounds.stop()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = max(code, 1)
 	}
 	os.Exit(code)
 }
 
-// newYard returns a yard on the shared ground. When all plans are played, it gets its own ground, because so many runs
-// leave too many objects for one.
-func newYard(t *testing.T, v variant) *yard {
+// stop stops the ground, if a test has started it.
+func (s *shared[G]) stop() error {
+	started := true
+	s.once.Do(func() { started = false })
+	if !started || s.err != nil {
+		return nil
+	}
+	return s.ground.stop()
+}
+
+// of returns the shared ground. When all plans are played, the test gets its own ground, because so many runs leave too
+// many objects for one.
+func (s *shared[G]) of(t *testing.T) G {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("it needs a control plane, which -short leaves out")
 	}
 	if *everything {
-		g, err := newGround(t.Context())
+		g, err := s.start(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,14 +127,19 @@ func newYard(t *testing.T, v variant) *yard {
 				t.Error(err)
 			}
 		})
-		return &yard{g, v}
+		return g
 	}
 	sideBySide(t)
-	shared.once.Do(func() { shared.ground, shared.err = newGround(context.Background()) })
-	if shared.err != nil {
-		t.Fatal(shared.err)
+	s.once.Do(func() { s.ground, s.err = s.start(context.Background()) })
+	if s.err != nil {
+		t.Fatal(s.err)
 	}
-	return &yard{shared.ground, v}
+	return s.ground
+}
+
+func newYard(t *testing.T, v variant) *yard {
+	t.Helper()
+	return &yard{grounds.of(t), v}
 }
 
 // sideBySide lets a test run in parallel with others, except when all plans are played.
@@ -104,7 +151,7 @@ func sideBySide(t *testing.T) {
 
 // newGround starts all servers that a yard needs. The caller must call stop.
 func newGround(ctx context.Context) (*ground, error) {
-	g := &ground{scripts: script.NewLibrary(luaconfiguration.FS, ""), playing: make(chan struct{}, *atOnce)}
+	g := &ground{scripts: script.NewLibrary(luaconfiguration.FS, ""), endings: &endings{}, rooms: newRooms()}
 	ctx, cancel := context.WithTimeout(ctx, setUp)
 	defer cancel()
 	if err := g.start(ctx); err != nil {
@@ -150,7 +197,7 @@ func (g *ground) watch(ctx context.Context) error {
 	g.inTheEnd(func() error { stop(); return nil })
 	var wait func()
 	var err error
-	if g.witness, wait, err = startWitness(ctx, g.objects); err != nil {
+	if g.witness, wait, err = startWitness(ctx, g.objects, watched()); err != nil {
 		return err
 	}
 	g.inTheEnd(func() error { stop(); wait(); return nil })
@@ -171,21 +218,4 @@ func (g *ground) watch(ctx context.Context) error {
 	}
 	g.work, err = g.js.Stream(ctx, queue.StreamWork)
 	return err
-}
-
-func (g *ground) inTheEnd(do func() error) { g.ends = append(g.ends, do) }
-
-// stop stops the started parts, the last one first.
-func (g *ground) stop() error {
-	var err error
-	for i := len(g.ends) - 1; i >= 0; i-- {
-		err = errors.Join(err, g.ends[i]())
-	}
-	return err
-}
-
-// enter waits until there is room for another run. The function leave frees it again.
-func (g *ground) enter() (leave func()) {
-	g.playing <- struct{}{}
-	return func() { <-g.playing }
 }

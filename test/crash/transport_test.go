@@ -16,19 +16,40 @@ var (
 	errBroken = errors.New("the connection broke before the answer came")
 )
 
-// mortal is the transport of one executor or analyzer to the API server.
+// lateness has the requests and messages of a run that are to arrive late.
+type lateness struct {
+	// arrive is closed when they arrive. onTheirWay counts them.
+	arrive     chan struct{}
+	onTheirWay sync.WaitGroup
+}
+
+func newLateness() *lateness { return &lateness{arrive: make(chan struct{})} }
+
+// add lets something happen late.
+func (l *lateness) add(do func()) {
+	l.onTheirWay.Go(func() {
+		<-l.arrive
+		do()
+	})
+}
+
+// end lets all late ones arrive, and waits for their answers.
+func (l *lateness) end() {
+	close(l.arrive)
+	l.onTheirWay.Wait()
+}
+
+// mortal is the transport of one component to the API server.
 type mortal struct {
 	*journal
-	who       string
-	namespace string
-	next      http.RoundTripper
-	dead      chan struct{}
-	// die ends the executor at once; partition only cuts it off from NATS. Another executor takes over. Each works
-	// once.
+	// who begins the kinds of watch frames, prefix those of writes.
+	who, prefix string
+	namespace   string
+	next        http.RoundTripper
+	dead        chan struct{}
+	// die ends the component at once; partition only cuts it off from NATS. Another one takes over. Each works once.
 	die, partition func()
-	// arrive is closed when late requests arrive. late counts the requests on their way.
-	arrive chan struct{}
-	late   *sync.WaitGroup
+	lateness       *lateness
 }
 
 func (m *mortal) isDead() bool {
@@ -52,7 +73,7 @@ func (m *mortal) RoundTrip(r *http.Request) (*http.Response, error) {
 		response, err := m.next.RoundTrip(r)
 		return framed(m.journal, m.who, r, response), err
 	}
-	if !strings.Contains(r.URL.Path, "/namespaces/"+m.namespace+"/") { // an access review or the like
+	if !concerns(r, m.namespace) { // an access review or the like
 		return m.next.RoundTrip(r)
 	}
 	return m.write(r)
@@ -65,12 +86,10 @@ func (m *mortal) write(r *http.Request) (*http.Response, error) {
 	}
 	kind := kindOf(r, m.namespace)
 	m.lawful(r, kind, body)
-	if m.who == analyzing {
-		kind = analyzing + " " + kind
-	}
+	kind = m.prefix + kind
 	w := m.note(kind)
 	if w != "" {
-		m.wrote()
+		m.wrote(kind)
 	}
 	switch w {
 	case before:
@@ -87,7 +106,7 @@ func (m *mortal) write(r *http.Request) (*http.Response, error) {
 	if err == nil && response.StatusCode == http.StatusConflict { // an executor that was cut off may still write, and is refused
 		m.meets(kind)
 	} else {
-		m.wrote()
+		m.wrote(kind)
 	}
 	if m.isDead() {
 		return nil, errDead
@@ -109,18 +128,15 @@ func (m *mortal) unanswered(r *http.Request, w way) (*http.Response, error) {
 	return nil, errDead
 }
 
-// delay lets a request arrive when arrive is closed, even if its sender no longer waits for the answer.
+// delay lets a request arrive late, even if its sender no longer waits for the answer.
 func (m *mortal) delay(r *http.Request) (*http.Response, error) {
 	type answer struct {
 		*http.Response
 		error
 	}
 	answered := make(chan answer, 1)
-	m.late.Add(1)
 	onItsWay := r.Clone(context.WithoutCancel(r.Context()))
-	go func() {
-		defer m.late.Done()
-		<-m.arrive
+	m.lateness.add(func() {
 		response, err := m.next.RoundTrip(onItsWay)
 		if err == nil {
 			body, _ := io.ReadAll(response.Body)
@@ -128,7 +144,7 @@ func (m *mortal) delay(r *http.Request) (*http.Response, error) {
 			response.Body = io.NopCloser(bytes.NewReader(body))
 		}
 		answered <- answer{response, err}
-	}()
+	})
 	m.partition()
 	select {
 	case a := <-answered:

@@ -103,8 +103,8 @@ func (v variant) definition() string {
 
 // missing returns the kinds that a release always has and that are missing among these acts. Without them, the test
 // would miss some failures and prove little.
-func (v variant) missing(acts []act) (kinds []string) {
-	for _, kind := range v.always() {
+func missing(always []string, acts []act) (kinds []string) {
+	for _, kind := range always {
 		if !slices.ContainsFunc(acts, func(a act) bool { return a.kind == kind }) {
 			kinds = append(kinds, kind)
 		}

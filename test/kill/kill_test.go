@@ -50,9 +50,9 @@ func TestTwoExecutorsKilledInTurnsFinishAHundredReleases(t *testing.T) {
 	f.nothingLeft(ctx)
 }
 
-// begin creates a world with a watcher and a fleet whose releases have not begun. Executors are processes of the
+// begin creates a world with a watcher and applications whose releases have not begun. Executors are processes of the
 // program.
-func begin(t *testing.T, namespaces, each int) (context.Context, *world.World, world.Program, *fleet) {
+func begin(t *testing.T, namespaces, each int) (context.Context, *world.World, world.Program, *applications) {
 	t.Helper()
 	w := world.Bare(t, world.Options{})
 	w.Begin(t, w.RunWatcher)
@@ -62,7 +62,7 @@ func begin(t *testing.T, namespaces, each int) (context.Context, *world.World, w
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
-	f := newFleet(t, w, namespaces, each)
+	f := newApplications(t, w, namespaces, each)
 	f.create(ctx, w)
 	return ctx, w, p, f
 }
@@ -76,11 +76,11 @@ func noneLeft(t *testing.T, p world.Program) {
 }
 
 // lawful checks the API server's audit log for breaches of the laws.
-func (f *fleet) lawful(w *world.World) {
+func (f *applications) lawful(w *world.World) {
 	f.t.Helper()
 	total, unanswered := 0, 0
 	for i := range f.namespaces {
-		namespace := fmt.Sprintf("fleet-%d", i)
+		namespace := fmt.Sprintf("apps-%d", i)
 		writes, err := w.Writes(namespace)
 		if err != nil {
 			f.t.Fatal(err)
@@ -118,43 +118,43 @@ func finished(releases int64) world.Goal {
 	}
 }
 
-// fleet has a number of namespaces, each with a number of applications.
-type fleet struct {
+// applications are in a number of namespaces, the same number in each.
+type applications struct {
 	client           dynamic.Interface
 	t                *testing.T
 	namespaces, each int
 	status           map[string]*api.Rollout
 }
 
-func newFleet(t *testing.T, w *world.World, namespaces, each int) *fleet {
+func newApplications(t *testing.T, w *world.World, namespaces, each int) *applications {
 	t.Helper()
 	client, err := dynamic.NewForConfig(w.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &fleet{client: client, t: t, namespaces: namespaces, each: each, status: map[string]*api.Rollout{}}
+	return &applications{client: client, t: t, namespaces: namespaces, each: each, status: map[string]*api.Rollout{}}
 }
 
 // size is the number of Rollouts.
-func (f *fleet) size() int { return f.namespaces * f.each }
+func (f *applications) size() int { return f.namespaces * f.each }
 
 // all calls work for each release, some at a time.
-func (f *fleet) all(ctx context.Context, work func(ctx context.Context, namespace, name string) error) {
+func (f *applications) all(ctx context.Context, work func(ctx context.Context, namespace, name string) error) {
 	f.t.Helper()
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(8)
 	for i := range f.size() {
-		group.Go(func() error { return work(ctx, fmt.Sprintf("fleet-%d", i/f.each), fmt.Sprintf("app-%d", i%f.each)) })
+		group.Go(func() error { return work(ctx, fmt.Sprintf("apps-%d", i/f.each), fmt.Sprintf("app-%d", i%f.each)) })
 	}
 	if err := group.Wait(); err != nil {
 		f.t.Fatal(err)
 	}
 }
 
-func (f *fleet) create(ctx context.Context, w *world.World) {
+func (f *applications) create(ctx context.Context, w *world.World) {
 	f.t.Helper()
 	for i := range f.namespaces {
-		w.Do(f.t, "create", "namespace", fmt.Sprintf("fleet-%d", i))
+		w.Do(f.t, "create", "namespace", fmt.Sprintf("apps-%d", i))
 	}
 	f.all(ctx, func(ctx context.Context, namespace, name string) error {
 		app := world.App{Name: name, Replicas: 1, Steps: []world.Step{{Replicas: 1, Weight: 20}, {Replicas: 1, Weight: 60}}}
@@ -163,7 +163,7 @@ func (f *fleet) create(ctx context.Context, w *world.World) {
 }
 
 // change gives every Deployment another version.
-func (f *fleet) change(ctx context.Context, image string) {
+func (f *applications) change(ctx context.Context, image string) {
 	f.t.Helper()
 	f.all(ctx, func(ctx context.Context, namespace, name string) error {
 		_, err := f.client.Resource(deployments).Namespace(namespace).Patch(ctx, name, types.StrategicMergePatchType,
@@ -173,7 +173,7 @@ func (f *fleet) change(ctx context.Context, image string) {
 }
 
 // follow approves each pause as soon as it sees it, until all Rollouts have reached a goal.
-func (f *fleet) follow(ctx context.Context, goal world.Goal) {
+func (f *applications) follow(ctx context.Context, goal world.Goal) {
 	f.t.Helper()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -212,7 +212,7 @@ func (f *fleet) follow(ctx context.Context, goal world.Goal) {
 	f.t.FailNow()
 }
 
-func (f *fleet) approve(ctx context.Context, r *api.Rollout) {
+func (f *applications) approve(ctx context.Context, r *api.Rollout) {
 	f.t.Helper()
 	_, err := f.client.Resource(api.RolloutResource()).Namespace(r.Namespace).Patch(ctx, r.Name, types.MergePatchType,
 		[]byte(`{"status":{"canaryStatus":{"currentStepState":"StepReady"}}}`), metav1.PatchOptions{}, "status")
@@ -223,7 +223,7 @@ func (f *fleet) approve(ctx context.Context, r *api.Rollout) {
 }
 
 // nothingLeft checks that only objects of users exist, in the state in which users created them.
-func (f *fleet) nothingLeft(ctx context.Context) {
+func (f *applications) nothingLeft(ctx context.Context) {
 	f.t.Helper()
 	for _, kind := range []schema.GroupVersionResource{{Version: "v1", Resource: "services"}, deployments, routes} {
 		list, err := f.client.Resource(kind).List(ctx, metav1.ListOptions{})
@@ -236,7 +236,7 @@ func (f *fleet) nothingLeft(ctx context.Context) {
 	}
 }
 
-func (f *fleet) clean(kind string, u *unstructured.Unstructured) {
+func (f *applications) clean(kind string, u *unstructured.Unstructured) {
 	f.t.Helper()
 	if strings.HasSuffix(u.GetName(), api.SuffixCanary) {
 		f.t.Errorf("%s %s/%s is left over", kind, u.GetNamespace(), u.GetName())

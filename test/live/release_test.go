@@ -58,7 +58,7 @@ const (
 	// byTheRoute is the value of the header that routes add.
 	byTheRoute = "by the route"
 	// late is the time after which a gateway without the new route has failed.
-	late = 30 * time.Second
+	late = 5 * time.Minute
 )
 
 // shop is one application behind one gateway, with users.

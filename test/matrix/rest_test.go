@@ -115,6 +115,7 @@ func owners(u *unstructured.Unstructured, adopted bool) map[string]any {
 		delete(labels, api.LabelWorkloadType)
 		delete(annotations, api.AnnotationRollout)
 		delete(annotations, api.AnnotationStableRolloutID)
+		delete(annotations, api.AnnotationDelivered)
 	}
 	if len(labels) == 0 {
 		labels = nil

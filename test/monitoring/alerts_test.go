@@ -23,6 +23,14 @@ func TestAlertsFireForWhatTheyAreAboutOnly(t *testing.T) {
 			`sluice_queue_throttled_seconds_total 0+30x60`, `sluice_queue_throttled_seconds_total 0+1x60`},
 		"SluiceRolloutStalled": {`sluice_rollout_stalled{namespace="shop",rollout="web",reason="RouteUnsupported"} 1x60`,
 			`sluice_rollout_stalled{namespace="shop",rollout="web",reason="RouteUnsupported"} 1x10 stale`},
+		"SluiceFleetStalled": {`sluice_fleet_rollout_phase{namespace="shop",name="web",phase="Stalled",reason="NothingProven"} 1x60`,
+			`sluice_fleet_rollout_phase{namespace="shop",name="web",phase="Waiting",reason="Approval"} 1x60`},
+		"SluiceFleetWithdrawn": {`sluice_fleet_rollout_phase{namespace="shop",name="web",phase="Withdrawing",reason="RolledBack"} 1x60`,
+			`sluice_fleet_rollout_phase{namespace="shop",name="web",phase="Succeeded",reason="Completed"} 1x60`},
+		"SluiceFleetMemberUnreachable": {`sluice_fleet_members{phase="Unreachable"} 1x60`, `sluice_fleet_members{phase="Ready"} 5x60`},
+		"SluiceFleetMemberUnenforced":  {`sluice_fleet_members_without_enforcement 1x60`, `sluice_fleet_members_without_enforcement 0x60`},
+		"SluiceFleetMessagesRefused": {`sluice_fleet_orders_refused_total{reason="UnknownKey"} 0x20 1x40`,
+			`sluice_fleet_orders_refused_total{reason="UnknownKey"} 3x60`},
 		"SluiceApprovalsAreRefused": {`sluice_approvals_total{result="NotPaused"} 0+1x60`, `sluice_approvals_total{result="Accepted"} 0+9x60`},
 	}
 	engine := promqltest.NewTestEngine(t, false, 0, 100_000)

@@ -19,6 +19,8 @@ import (
 
 	luaconfiguration "sluice.dev/sluice/lua_configuration"
 	"sluice.dev/sluice/pkg/executor"
+	"sluice.dev/sluice/pkg/fleethub"
+	"sluice.dev/sluice/pkg/fleetlink"
 	"sluice.dev/sluice/pkg/kube"
 	"sluice.dev/sluice/pkg/queue"
 	"sluice.dev/sluice/pkg/receiver"
@@ -67,6 +69,10 @@ func exported(t *testing.T) map[string]bool {
 		t.Fatal(err)
 	}
 	receiver.New(receiver.Options{Logger: log, Registerer: d})
+	fleetlink.New(fleetlink.Options{Logger: log, Registerer: d})
+	if _, err := fleethub.New(fleethub.Options{Config: nowhere, Logger: log, Registerer: d}); err != nil {
+		t.Fatal(err)
+	}
 	return d.names
 }
 

@@ -110,11 +110,11 @@ func TestAMessageThatIsNoApprovalIsAnswered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	publishRaw(t, d.w, p.key.ApprovalSubject("system:serviceaccount:shop:ci"), header, body)
+	publishRaw(t, d.w, p.key.RequestSubject(event.VerbApprove, "system:serviceaccount:shop:ci"), header, body)
 	if got, _ := p.answer(t, "system:serviceaccount:shop:ci", e); got.Refusal != api.RefusalMalformed || !strings.Contains(got.Message, "at least one of rolloutID, image and revision") {
 		t.Errorf("an approval of nothing: %+v", got)
 	}
-	publishRaw(t, d.w, p.key.ApprovalSubject("ci"), nil, []byte("approve it!"))
+	publishRaw(t, d.w, p.key.RequestSubject(event.VerbApprove, "ci"), nil, []byte("approve it!"))
 	if got, _ := p.answer(t, "ci", event.Event{}); got.Refusal != api.RefusalMalformed || got.Principal != "ci" {
 		t.Errorf("garbage: %+v", got)
 	}
@@ -125,7 +125,7 @@ func TestAMessageThatIsNoApprovalIsAnswered(t *testing.T) {
 	}
 	other := *p
 	other.key.Name = "other"
-	publishRaw(t, d.w, other.key.ApprovalSubject("ci"), header, body)
+	publishRaw(t, d.w, other.key.RequestSubject(event.VerbApprove, "ci"), header, body)
 	if got, _ := other.answer(t, "ci", p.event(t, "2", nil)); got.Refusal != api.RefusalMalformed {
 		t.Errorf("one that was sent elsewhere: %+v", got)
 	}

@@ -1,7 +1,7 @@
-// Package validate has the one table of Rollouts that must be accepted or refused. Everything that judges Rollouts uses
-// it: the API server with its schema and policies, and the parser.
+// Package validate has the one table of Rollouts that must be accepted or refused. It has another one of the objects on the
+// hub of a fleet. Everything that judges these objects uses them: the API server with its schemas and policies, and the parsers.
 //
-// It only reads the table in pkg/api/testdata/validate and judges nothing itself. Each Case is complete: only this
+// It only reads the tables in pkg/api/testdata and judges nothing itself. Each Case is complete: only this
 // package knows how the files abbreviate it.
 package validate
 
@@ -27,7 +27,7 @@ const (
 	Warn   Expect = "warn"
 )
 
-// Case is one Rollout, or one update of a Rollout.
+// Case is one object, or one update of an object.
 type Case struct {
 	// File and Name together identify the case; Name is a sentence.
 	File, Name string
@@ -64,12 +64,23 @@ type entry struct {
 	Patch       json.RawMessage `json:"patch"`
 }
 
-// Cases returns every case of the table, in the order of the files and of their entries.
+// Cases returns every case of Rollouts, in the order of the files and of their entries.
 func Cases(t testing.TB) []Case {
 	t.Helper()
-	names, err := filepath.Glob(filepath.Join(Root(t), "pkg/api/testdata/validate/*.yaml"))
+	return casesIn(t, "validate")
+}
+
+// FleetCases returns every case of the objects on the hub of a fleet. An object that is created has the name in its file.
+func FleetCases(t testing.TB) []Case {
+	t.Helper()
+	return casesIn(t, "fleets")
+}
+
+func casesIn(t testing.TB, table string) []Case {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(Root(t), "pkg/api/testdata", table, "*.yaml"))
 	if err != nil || len(names) == 0 {
-		t.Fatalf("find the table of cases: %d files, %v", len(names), err)
+		t.Fatalf("find the table %s: %d files, %v", table, len(names), err)
 	}
 	var cases []Case
 	for _, name := range names {

@@ -6,12 +6,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"sluice.dev/sluice/pkg/api"
 )
 
 func TestTheTypesCarryEveryFieldOfWhatIsAccepted(t *testing.T) {
-	for _, c := range Cases(t) {
+	for _, c := range append(Cases(t), FleetCases(t)...) {
 		if c.Expect == Reject {
 			continue
 		}
@@ -28,20 +29,31 @@ func TestTheTypesCarryEveryFieldOfWhatIsAccepted(t *testing.T) {
 	}
 }
 
-func decodeStrictly(t *testing.T, text []byte) *api.Rollout {
+// decodeStrictly decodes an object into the type of its kind.
+func decodeStrictly(t *testing.T, text []byte) any {
 	t.Helper()
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.DisallowUnknownFields()
-	rollout := &api.Rollout{}
-	if err := decoder.Decode(rollout); err != nil {
+	var head metav1.TypeMeta
+	if err := json.Unmarshal(text, &head); err != nil {
 		t.Fatal(err)
 	}
-	return rollout
+	object, known := map[string]any{
+		api.KindRollout: &api.Rollout{}, api.KindFleetMember: &api.FleetMember{}, api.KindFleetPlan: &api.FleetPlan{},
+		api.KindFleetRollout: &api.FleetRollout{}, api.KindFleetTarget: &api.FleetTarget{},
+	}[head.Kind]
+	if !known {
+		t.Fatalf("there is no type for the kind %q", head.Kind)
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(object); err != nil {
+		t.Fatal(err)
+	}
+	return object
 }
 
 func TestEveryCaseHasAName(t *testing.T) {
 	seen := map[string]bool{}
-	for _, c := range Cases(t) {
+	for _, c := range append(Cases(t), FleetCases(t)...) {
 		key := c.File + "/" + c.Name
 		if c.Name == "" || seen[key] {
 			t.Errorf("%q is not the name of one case alone", key)

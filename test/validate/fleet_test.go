@@ -192,6 +192,13 @@ func (s server) checkAnswer(t *testing.T, err error, refusal string) {
 // clientOf acts as a user with the rights that RBAC gives.
 func (s server) clientOf(t *testing.T, version string, user rest.ImpersonationConfig) dynamic.ResourceInterface {
 	t.Helper()
+	resource := api.RolloutResource()
+	resource.Version = version
+	return s.impersonate(t, user).Resource(resource).Namespace("default")
+}
+
+func (s server) impersonate(t *testing.T, user rest.ImpersonationConfig) dynamic.Interface {
+	t.Helper()
 	config := rest.CopyConfig(s.Config)
 	config.Impersonate = user
 	config.QPS = -1
@@ -199,7 +206,5 @@ func (s server) clientOf(t *testing.T, version string, user rest.ImpersonationCo
 	if err != nil {
 		t.Fatal(err)
 	}
-	resource := api.RolloutResource()
-	resource.Version = version
-	return client.Resource(resource).Namespace("default")
+	return client
 }

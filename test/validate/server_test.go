@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -41,9 +42,10 @@ func start(t *testing.T) server {
 	s.kubectl(t, "apply", "-f", filepath.Join(deploy, "crds"))
 	s.kubectl(t, "wait", "--for=condition=Established", "--timeout=600s", "crd",
 		"rollouts.rollouts.kruise.io", "trafficroutings.rollouts.kruise.io", "rollouthistories.rollouts.kruise.io",
-		"analysistemplates.sluice.dev", "clusteranalysistemplates.sluice.dev")
+		"analysistemplates.sluice.dev", "clusteranalysistemplates.sluice.dev",
+		"fleetmembers.sluice.dev", "fleetplans.sluice.dev", "fleetrollouts.sluice.dev", "fleettargets.sluice.dev")
 	s.apply(t, oldRollout)
-	s.kubectl(t, "apply", "-f", filepath.Join(deploy, "policies", "validate.yaml"))
+	s.kubectl(t, "apply", "-f", filepath.Join(deploy, "policies", "validate.yaml"), "-f", filepath.Join(deploy, "policies", "validate-fleet.yaml"))
 	s.awaitPolicies(t)
 	return s
 }
@@ -64,12 +66,17 @@ func (s server) kubectl(t *testing.T, args ...string) string {
 	return out
 }
 
-// awaitPolicies polls until both policies answer. Their status does not show when the API server has begun to use them.
+// awaitPolicies polls until the policies answer. Their status does not show when the API server has begun to use them.
 func (s server) awaitPolicies(t *testing.T) {
 	t.Helper()
 	var probes []Case
 	for _, c := range Cases(t) {
 		if c.Message == "steps must hold at least one step" || (c.File == "advice.yaml" && c.Expect == Warn) {
+			probes = append(probes, c)
+		}
+	}
+	for _, c := range FleetCases(t) {
+		if c.Expect == Reject && !c.Schema && c.Old == nil {
 			probes = append(probes, c)
 		}
 	}
@@ -108,32 +115,55 @@ func (s server) judge(t *testing.T, c Case, name string) ([]string, error) {
 	return said.texts, err
 }
 
-// create creates the object as an administrator, and writes its status as the executor.
+// create creates the object as an administrator, and writes its status as the executor. A Rollout whose status knows no fleet joins its fleet after that.
 func (s server) create(t *testing.T, object *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
 	client := s.client(t, api.ExecutorUser, object, &warnings{})
+	fleet, _, err := unstructured.NestedMap(object.Object, "spec", "fleet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, remembers, err := unstructured.NestedMap(object.Object, "status", "fleet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	joins := fleet != nil && !remembers
+	if joins {
+		object = object.DeepCopy()
+		unstructured.RemoveNestedField(object.Object, "spec", "fleet")
+	}
 	made, err := client.Create(t.Context(), object, metav1.CreateOptions{FieldValidation: "Strict"})
 	if err != nil {
 		t.Fatalf("create the object to update: %v", err)
 	}
-	if object.Object["status"] == nil {
+	if object.Object["status"] != nil && made.Object["status"] == nil { // a FleetTarget has no subresource
+		made.Object["status"] = object.Object["status"]
+		if made, err = client.UpdateStatus(t.Context(), made, metav1.UpdateOptions{FieldValidation: "Strict"}); err != nil {
+			t.Fatalf("set the status of the object to update: %v", err)
+		}
+	}
+	if !joins {
 		return made
 	}
-	made.Object["status"] = object.Object["status"]
-	made, err = client.UpdateStatus(t.Context(), made, metav1.UpdateOptions{FieldValidation: "Strict"})
-	if err != nil {
-		t.Fatalf("set the status of the object to update: %v", err)
+	if err := unstructured.SetNestedMap(made.Object, fleet, "spec", "fleet"); err != nil {
+		t.Fatal(err)
+	}
+	if made, err = client.Update(t.Context(), made, metav1.UpdateOptions{FieldValidation: "Strict"}); err != nil {
+		t.Fatalf("let the object to update join its fleet: %v", err)
 	}
 	return made
 }
 
+// decode returns the object, under another name unless the name is empty.
 func decode(t *testing.T, text []byte, name string) *unstructured.Unstructured {
 	t.Helper()
 	object := &unstructured.Unstructured{}
 	if err := object.UnmarshalJSON(text); err != nil {
 		t.Fatal(err)
 	}
-	object.SetName(name)
+	if name != "" {
+		object.SetName(name)
+	}
 	return object
 }
 
@@ -150,7 +180,10 @@ func (s server) client(t *testing.T, user string, object *unstructured.Unstructu
 	if err != nil {
 		t.Fatal(err)
 	}
-	resource := object.GroupVersionKind().GroupVersion().WithResource("rollouts")
+	resource, _ := meta.UnsafeGuessKindToResource(object.GroupVersionKind())
+	if kind := object.GetKind(); kind == api.KindFleetMember || kind == api.KindFleetPlan {
+		return client.Resource(resource)
+	}
 	return client.Resource(resource).Namespace("default")
 }
 

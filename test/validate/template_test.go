@@ -33,7 +33,7 @@ func TestTheAPIServerJudgesEveryTemplate(t *testing.T) {
 		if s.older {
 			t.Skip("the rules are found by their words")
 		}
-		checkRules(t, refusals)
+		checkTemplateRules(t, refusals)
 	})
 	t.Run("limits are judged as the parser judges them", client.checkLimits)
 	t.Run("the largest template is within the budget", client.checkLargest)

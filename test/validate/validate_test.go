@@ -40,7 +40,7 @@ func (s server) check(t *testing.T, c Case, warnings []string, err error) {
 	said := strings.Join(warnings, "\n")
 	switch {
 	case c.Expect == Reject && err == nil:
-		t.Fatalf("the Rollout was accepted, want an error with %q", c.Message)
+		t.Fatalf("it was accepted, want an error with %q", c.Message)
 	case c.Expect == Reject && !s.older && !strings.Contains(err.Error(), c.Message):
 		t.Fatalf("got the error\n  %v\nwant one with\n  %q", err, c.Message)
 	case c.Expect == Reject && c.Schema == strings.Contains(err.Error(), "ValidatingAdmissionPolicy"):
@@ -56,7 +56,7 @@ func (s server) check(t *testing.T, c Case, warnings []string, err error) {
 
 // checkTypes waits for the control plane's check of the expressions' types.
 func (s server) checkTypes(t *testing.T) {
-	for _, name := range []string{"sluice-validate", "sluice-validate-deletion", "sluice-validate-advice"} {
+	for _, name := range []string{"sluice-validate", "sluice-validate-executor", "sluice-validate-deletion", "sluice-validate-advice", "sluice-validate-fleet", "sluice-validate-fleettarget"} {
 		s.kubectl(t, "wait", "--for=jsonpath={.status.observedGeneration}=1", "--timeout=600s",
 			"validatingadmissionpolicy", name)
 		var policy admission.ValidatingAdmissionPolicy

@@ -19,7 +19,7 @@ import (
 )
 
 // patience bounds each wait. It is long because two cores may be busy with other tests; no test waits for it to pass.
-const patience = 20 * time.Second
+const patience = 10 * time.Minute
 
 // none stands for no limit.
 const none = 1 << 20

@@ -19,16 +19,16 @@ import (
 type Hub struct {
 	hint func(context.Context, types.NamespacedName) error
 
-	mu       sync.Mutex
-	messages map[types.NamespacedName]kube.FleetMessage
-	reports  map[types.NamespacedName]api.FleetReport
-	open     map[types.NamespacedName]bool
-	changed  chan struct{} // closed at the next report
+	mu      sync.Mutex
+	orders  map[types.NamespacedName]kube.FleetOrder
+	reports map[types.NamespacedName]api.FleetReport
+	open    map[types.NamespacedName]bool
+	changed chan struct{} // closed at the next report
 }
 
 // NewHub returns a hub without permits. The function hint wakes the executors for a Rollout.
 func NewHub(hint func(context.Context, types.NamespacedName) error) *Hub {
-	return &Hub{hint: hint, messages: map[types.NamespacedName]kube.FleetMessage{}, reports: map[types.NamespacedName]api.FleetReport{},
+	return &Hub{hint: hint, orders: map[types.NamespacedName]kube.FleetOrder{}, reports: map[types.NamespacedName]api.FleetReport{},
 		open: map[types.NamespacedName]bool{}, changed: make(chan struct{})}
 }
 
@@ -44,15 +44,15 @@ func (w *World) hinter() func(context.Context, types.NamespacedName) error {
 	}
 }
 
-// Message returns the last message about a Rollout.
-func (h *Hub) Message(name types.NamespacedName) kube.FleetMessage {
+// Order returns the last order about a Rollout.
+func (h *Hub) Order(r *api.Rollout) kube.FleetOrder {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.messages[name]
+	return h.orders[types.NamespacedName{Namespace: r.Namespace, Name: r.Name}]
 }
 
-// Receive takes a report. A Rollout with open permits gets one for each version that waits.
-func (h *Hub) Receive(ctx context.Context, name types.NamespacedName, r api.FleetReport) error {
+// Report takes a report. A Rollout with open permits gets one for each version that waits.
+func (h *Hub) Report(name types.NamespacedName, _ api.FleetReference, r api.FleetReport, _ int64) {
 	h.mu.Lock()
 	h.reports[name] = r
 	close(h.changed)
@@ -62,10 +62,28 @@ func (h *Hub) Receive(ctx context.Context, name types.NamespacedName, r api.Flee
 	open := h.open[name]
 	h.mu.Unlock()
 	if !open || !waits {
-		return nil
+		return
 	}
-	return h.Give(ctx, name, api.FleetPermit{Verb: api.FleetVerbRelease, LocalPauses: api.FleetLocalPausesKeep})
+	ctx := context.Background()
+	if err := h.Give(ctx, name, api.FleetPermit{Verb: api.FleetVerbRelease, LocalPauses: api.FleetLocalPausesKeep}); err != nil {
+		go func() { // NATS may be down, and each try waits for it
+			for range hintTries {
+				if h.hint(ctx, name) == nil {
+					return
+				}
+			}
+		}()
+	}
 }
+
+// hintTries bounds how often the hub tries to wake the executors.
+const hintTries = 20
+
+// ReportUngoverned takes nothing: the tests ask for reports of governed Rollouts only.
+func (h *Hub) ReportUngoverned(types.NamespacedName, bool) {}
+
+// ReportAbsent takes nothing.
+func (h *Hub) ReportAbsent(types.NamespacedName) {}
 
 // PermitAll lets each version of a Rollout through, as soon as it waits for a permit. Its pauses stay with the users of the cluster.
 func (h *Hub) PermitAll(name types.NamespacedName) {
@@ -74,26 +92,29 @@ func (h *Hub) PermitAll(name types.NamespacedName) {
 	h.open[name] = true
 }
 
-// Give gives the next permit. A permit to release names the version that the cluster reported last; a withdrawal blocks its version.
+// Give gives the next permit. A permit to release names the version that the cluster reported last, or
+// has images; a withdrawal blocks its version.
 func (h *Hub) Give(ctx context.Context, name types.NamespacedName, permit api.FleetPermit) error {
 	h.mu.Lock()
-	last, r := h.messages[name], h.reports[name]
+	last, r := h.orders[name], h.reports[name]
 	permit.Epoch, permit.Seq = 1, 1
 	if last.Permit != nil {
 		permit.Epoch, permit.Seq = last.Permit.Epoch, last.Permit.Seq+1
 	}
-	switch permit.Verb {
-	case api.FleetVerbRelease, api.FleetVerbHold:
+	switch {
+	case len(permit.Images) > 0:
+		permit.Version, permit.PlanHash = api.FleetRelease{Images: permit.Images}.Key(), r.PlanHash
+	case permit.Verb == api.FleetVerbRelease || permit.Verb == api.FleetVerbHold:
 		if len(r.Template.Keys()) == 0 {
 			h.mu.Unlock()
 			return errors.New("the cluster has reported no version")
 		}
 		permit.Version, permit.Revision, permit.PlanHash = r.Template.Keys()[0], r.Template.Revision, r.PlanHash
-	case api.FleetVerbWithdraw:
+	case permit.Verb == api.FleetVerbWithdraw:
 		permit.Epoch, permit.Seq = permit.Epoch+1, 1
 		last.Blocked = api.MergeFleetBlock(last.Blocked, api.FleetBlock{Version: permit.Version, Epoch: permit.Epoch})
 	}
-	h.messages[name] = kube.FleetMessage{Permit: &permit, Blocked: last.Blocked}
+	h.orders[name] = kube.FleetOrder{Permit: &permit, Blocked: last.Blocked}
 	h.mu.Unlock()
 	return h.hint(ctx, name)
 }

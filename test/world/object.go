@@ -51,6 +51,9 @@ func (w *World) Client(t testing.TB, namespace, kind string) dynamic.ResourceInt
 		"trafficrouting":      api.TrafficRoutingResource(),
 		"rollout":             api.RolloutResource(),
 		"rollouthistory":      api.RolloutHistoryResource(),
+		"fleetrollout":        api.FleetRolloutResource(),
+		"fleettarget":         api.FleetTargetResource(),
+		"fleetmember":         api.FleetMemberResource(),
 	}
 	resource, ok := resources[kind]
 	if !ok {

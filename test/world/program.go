@@ -18,12 +18,18 @@ import (
 type Program struct {
 	binary string
 	world  *World
+	flags  []string
 }
 
 // Program builds the executor in a directory of the test.
 func (w *World) Program(dir string) (Program, error) {
 	binary, err := Build(dir, "executor")
 	return Program{binary: binary, world: w}, err
+}
+
+// ProgramAt returns an executor that is built already, also one of another version.
+func (w *World) ProgramAt(binary string, flags ...string) Program {
+	return Program{binary: binary, world: w, flags: flags}
 }
 
 // Build compiles a command of this module, such as sluice, into a directory.
@@ -64,7 +70,9 @@ func (o *output) Write(line []byte) (int, error) {
 // Start starts an executor. It ends when it is killed.
 func (p Program) Start() (*Process, error) {
 	x := &Process{output: &output{acts: make(chan struct{})}, ended: make(chan struct{})}
-	x.command = exec.Command(p.binary, "--kubeconfig", p.world.Kubeconfig, "--as-service-account", "--nats-url", p.world.NATS.URL(), "--nats-user", p.world.NATS.User(), "--log-level=info")
+	flags := append([]string{"--kubeconfig", p.world.Kubeconfig, "--cluster", p.world.Name, "--as-service-account",
+		"--nats-url", p.world.NATS.URL(), "--nats-user", p.world.NATS.User(), "--log-level=info"}, p.flags...)
+	x.command = exec.Command(p.binary, flags...)
 	x.command.Env = append(os.Environ(), "NATS_PASSWORD="+p.world.NATS.Password())
 	x.command.Stderr = x.output
 	if err := x.command.Start(); err != nil {
@@ -92,12 +100,18 @@ func (x *Process) Kill() error {
 // Freeze stops the process for a while, as a suspended machine or one without memory does. Its lease may expire
 // meanwhile.
 func (x *Process) Freeze(last <-chan time.Time) error {
-	if err := x.command.Process.Signal(syscall.SIGSTOP); err != nil {
+	if err := x.Stop(); err != nil {
 		return err
 	}
 	<-last
-	return x.command.Process.Signal(syscall.SIGCONT)
+	return x.Continue()
 }
+
+// Stop stops the process until Continue.
+func (x *Process) Stop() error { return x.command.Process.Signal(syscall.SIGSTOP) }
+
+// Continue lets a stopped process go on.
+func (x *Process) Continue() error { return x.command.Process.Signal(syscall.SIGCONT) }
 
 // Left returns the running processes of the program.
 func (p Program) Left() ([]string, error) {

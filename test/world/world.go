@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nkeys"
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -27,6 +29,8 @@ import (
 	luaconfiguration "sluice.dev/sluice/lua_configuration"
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/executor"
+	"sluice.dev/sluice/pkg/fleethub"
+	"sluice.dev/sluice/pkg/fleetlink"
 	"sluice.dev/sluice/pkg/kube"
 	"sluice.dev/sluice/pkg/queue"
 	"sluice.dev/sluice/pkg/queue/embedded"
@@ -44,6 +48,10 @@ type World struct {
 	Log  *slog.Logger
 	// Hub gives permits to the Rollouts that a fleet governs. Executors that run as processes do not know it.
 	Hub *Hub
+	// Member connects the executors to the hub of a fleet, in the place of Hub; nil for none. Its options about the cluster itself are set for each executor.
+	Member *fleetlink.Options
+	// Clock is the clock of the executors and of their links to the hub; nil for time.Now.
+	Clock func() time.Time
 }
 
 // Options choose a world. The zero value is a cluster named "default" with its own NATS.
@@ -206,14 +214,32 @@ func (w *World) RunExecutorAs(ctx context.Context, config *rest.Config, luaDir s
 	if err != nil {
 		return nil, err
 	}
-	return w.background(ctx, e.Queue, e.Run), nil
+	run := e.Run
+	if link, is := e.Fleet.(*fleetlink.Link); is {
+		run = func(ctx context.Context) error {
+			both, ctx := errgroup.WithContext(ctx)
+			both.Go(func() error { return link.Run(ctx) })
+			both.Go(func() error { return e.Run(ctx) })
+			return both.Wait()
+		}
+	}
+	return w.background(ctx, e.Queue, run), nil
 }
 
-// NewExecutor returns an executor without starting it. The caller closes its queue.
+// NewExecutor returns an executor without starting it. The caller closes its queue, and runs its link to a hub.
 func (w *World) NewExecutor(ctx context.Context, config *rest.Config, luaDir string) (*executor.Executor, error) {
-	kube, err := kube.New(config, kube.Options{Scripts: script.NewLibrary(luaconfiguration.FS, luaDir),
+	var link *fleetlink.Link
+	options := kube.Options{Scripts: script.NewLibrary(luaconfiguration.FS, luaDir),
 		ScriptConfigMap: types.NamespacedName{Namespace: api.ScriptNamespace, Name: api.ScriptConfigMap}, Cluster: w.Name, Logger: w.Log,
-		Permits: w.Hub.Message})
+		Order: w.Hub.Order}
+	if w.Member != nil {
+		options.Order = func(r *api.Rollout) (o kube.FleetOrder) {
+			o.Generation = link.Generation(types.NamespacedName{Namespace: r.Namespace, Name: r.Name})
+			o.Permit, o.Blocked, o.Refused = link.Order(r)
+			return o
+		}
+	}
+	kube, err := kube.New(config, options)
 	if err != nil {
 		return nil, err
 	}
@@ -221,7 +247,32 @@ func (w *World) NewExecutor(ctx context.Context, config *rest.Config, luaDir str
 	if err != nil {
 		return nil, err
 	}
-	return executor.New(executor.Options{ClusterName: w.Name, Kube: kube, Queue: q, Workers: 8, HistoryLimit: executor.DefaultHistoryLimit, Logger: w.Log, Report: w.Hub.Receive}), nil
+	if w.Member != nil {
+		o := *w.Member
+		if o.Member.UID, err = kube.ClusterUID(ctx); err != nil {
+			q.Close()
+			return nil, err
+		}
+		o.ClusterName, o.Publish, o.Enforcement, o.Logger = w.Name, q.PublishHint, kube.Enforcement, w.Log.With("cluster", w.Name)
+		o.Clock = w.Clock
+		link = fleetlink.New(o)
+		return executor.New(executor.Options{ClusterName: w.Name, Kube: kube, Queue: q, Workers: 8, HistoryLimit: executor.DefaultHistoryLimit, Clock: w.Clock, Logger: w.Log, Fleet: link}), nil
+	}
+	return executor.New(executor.Options{ClusterName: w.Name, Kube: kube, Queue: q, Workers: 8, HistoryLimit: executor.DefaultHistoryLimit, Logger: w.Log, Fleet: w.Hub}), nil
+}
+
+// RunHub starts an executor of the hub of a fleet, with its keys. The function stop ends it and waits.
+func (w *World) RunHub(ctx context.Context, keys func() ([]nkeys.KeyPair, error)) (stop func(), err error) {
+	q, err := w.Connect(ctx, "hub")
+	if err != nil {
+		return nil, err
+	}
+	hub, err := fleethub.New(fleethub.Options{ClusterName: w.Name, Config: w.As(api.ServiceAccountExecutor), Queue: q, Workers: 4, Keys: keys, Logger: w.Log})
+	if err != nil {
+		q.Close()
+		return nil, err
+	}
+	return w.background(ctx, q, hub.Run), nil
 }
 
 func (w *World) background(ctx context.Context, q *queue.Queue, run func(context.Context) error) (stop func()) {

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -19,7 +18,6 @@ import (
 
 	luaconfiguration "sluice.dev/sluice/lua_configuration"
 	"sluice.dev/sluice/pkg/analyzer"
-	"sluice.dev/sluice/pkg/executor"
 	"sluice.dev/sluice/pkg/health"
 	"sluice.dev/sluice/pkg/kube"
 	"sluice.dev/sluice/pkg/metric"
@@ -59,31 +57,6 @@ func NewWatcher(_ context.Context, env Env, checks map[string]health.Check) (fun
 	}
 	checks["watches"] = w.Ready
 	return w.Run, nil
-}
-
-// NewExecutor creates the part that carries out releases.
-func NewExecutor(ctx context.Context, env Env, _ map[string]health.Check) (func(context.Context) error, error) {
-	configMap, err := env.ScriptConfigMapName()
-	if err != nil {
-		return nil, err
-	}
-	kube, err := kube.New(env.Config, kube.Options{
-		Scripts:         script.NewLibrary(luaconfiguration.FS, env.LuaDir),
-		ScriptConfigMap: configMap, Cluster: env.ClusterName, Logger: env.Logger,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("make client of executor: %w", err)
-	}
-	if err := preflightOf(ctx, env); err != nil {
-		return nil, err
-	}
-	// An executor keeps little memory compared with its garbage: collection at twice the heap cost a fifth of its CPU.
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(300)
-	}
-	return executor.New(executor.Options{
-		ClusterName: env.ClusterName, Kube: kube, Queue: env.Queue, Workers: env.Workers, HistoryLimit: env.HistoryLimit, Logger: env.Logger, Registerer: env.Registry,
-	}).Run, nil
 }
 
 // preflightOf returns an error for a cluster in which an executor would do harm, and logs lesser problems.

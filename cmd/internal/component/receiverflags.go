@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"sluice.dev/sluice/pkg/health"
+	"sluice.dev/sluice/pkg/kube"
 	"sluice.dev/sluice/pkg/receiver"
 )
 
@@ -42,9 +43,15 @@ func (f *ReceiverFlags) NewWatcher(ctx context.Context, env Env, checks map[stri
 	if err != nil {
 		return nil, err
 	}
+	fleets, err := kube.NewFleetReader(env.Config)
+	if err != nil {
+		return nil, err
+	}
 	server, err := receiver.Listen(receiver.ServerOptions{
 		Address: f.Listen, CertFile: f.CertFile, KeyFile: f.KeyFile, Plain: f.Plain, Logger: env.Logger,
-		Handler: receiver.New(receiver.Options{ClusterName: env.ClusterName, AccessControl: gate, Queue: env.Queue, Logger: env.Logger, Registerer: env.Registry}),
+		Handler: receiver.New(receiver.Options{
+			ClusterName: env.ClusterName, AccessControl: gate, Fleets: fleets, Queue: env.Queue, Logger: env.Logger, Registerer: env.Registry,
+		}),
 	})
 	if err != nil {
 		return nil, err

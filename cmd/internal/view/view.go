@@ -60,6 +60,7 @@ func Render(v View, s Style) []string {
 		d.Command = "sluice"
 	}
 	d.drawHead()
+	d.drawFleet()
 	d.drawSteps()
 	d.drawAnalysis()
 	d.drawRevisions()

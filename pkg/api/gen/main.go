@@ -1,6 +1,6 @@
 // Command gen writes the CustomResourceDefinitions of package api, as controller-gen makes
 // them, with what controller-gen cannot say: Rollout is served in two versions with one
-// schema, the other kinds exist as v1alpha1 only, and templates are of a group of their own.
+// schema, the other kinds exist as v1alpha1 only, and templates and the kinds of fleets are of a group of their own.
 //
 // It runs in the directory of package api and takes the directory to write into. It holds
 // no schema of its own: two runs over the same types write the same bytes.
@@ -69,7 +69,7 @@ func complete(crd *apiextensions.CustomResourceDefinition) {
 	crd.Spec.Conversion = &apiextensions.CustomResourceConversion{Strategy: apiextensions.NoneConverter}
 	version := &crd.Spec.Versions[0]
 	each(version.Schema.OpenAPIV3Schema, func(schema *apiextensions.JSONSchemaProps) { unwrap(schema); bound(schema) })
-	if strings.HasSuffix(crd.Spec.Names.Kind, "AnalysisTemplate") {
+	if kind := crd.Spec.Names.Kind; strings.HasSuffix(kind, "AnalysisTemplate") || strings.HasPrefix(kind, "Fleet") {
 		crd.Spec.Group = "sluice.dev"
 		crd.Name = crd.Spec.Names.Plural + "." + crd.Spec.Group
 	}

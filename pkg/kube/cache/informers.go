@@ -200,3 +200,35 @@ func indexByKey[T Object](key func(metav1.Object) string) cache.Indexers {
 		return nil, nil
 	}}
 }
+
+// NewFleetRollouts watches all FleetRollouts.
+func NewFleetRollouts(client rest.Interface, changed func(metav1.Object)) (*Overlay[*api.FleetRollout], error) {
+	lw := listWatchREST(client, "fleetrollouts", func() runtime.Object { return &api.FleetRolloutList{} })
+	return newOverlay(&api.FleetRollout{}, lw, func(r *api.FleetRollout) { trimMetadata(r) }, nil, changed)
+}
+
+// NewFleetPlans watches all FleetPlans.
+func NewFleetPlans(client rest.Interface, changed func(metav1.Object)) (*Overlay[*api.FleetPlan], error) {
+	lw := listWatchREST(client, "fleetplans", func() runtime.Object { return &api.FleetPlanList{} })
+	return newOverlay(&api.FleetPlan{}, lw, func(p *api.FleetPlan) { trimMetadata(p) }, nil, changed)
+}
+
+// NewFleetMembers watches all FleetMembers.
+func NewFleetMembers(client rest.Interface, changed func(metav1.Object)) (*Overlay[*api.FleetMember], error) {
+	lw := listWatchREST(client, "fleetmembers", func() runtime.Object { return &api.FleetMemberList{} })
+	return newOverlay(&api.FleetMember{}, lw, func(m *api.FleetMember) { trimMetadata(m) }, nil, changed)
+}
+
+// NewFleetTargets watches all FleetTargets. Their key is [FleetRolloutKey].
+func NewFleetTargets(client rest.Interface, changed func(metav1.Object)) (*Overlay[*api.FleetTarget], error) {
+	lw := listWatchREST(client, "fleettargets", func() runtime.Object { return &api.FleetTargetList{} })
+	return newOverlay(&api.FleetTarget{}, lw, func(t *api.FleetTarget) { trimMetadata(t) }, indexByKey[*api.FleetTarget](FleetRolloutKey), changed)
+}
+
+// FleetRolloutKey returns the FleetRollout that owns a FleetTarget, as <namespace>/<name>; "" if none does.
+func FleetRolloutKey(target metav1.Object) string {
+	if owner := metav1.GetControllerOf(target); owner != nil && owner.Kind == api.KindFleetRollout {
+		return target.GetNamespace() + "/" + owner.Name
+	}
+	return ""
+}

@@ -42,15 +42,17 @@ func trimRollout(r *api.Rollout) {
 	r.ManagedFields = slices.Clip(others)
 }
 
-// trimDeployment keeps only the identity of a Deployment without a mark of Sluice. See [MarkedDeployment].
+// trimDeployment keeps only the identity of a Deployment without a mark of Sluice. See [MarkedDeployment]. Of the others it keeps the managers of the pod
+// template.
 func trimDeployment(d *appsv1.Deployment) {
-	trimMetadata(d)
-	if MarkedDeployment(d) {
-		d.Status.Conditions = nil
+	if !MarkedDeployment(d) {
+		d.ObjectMeta = metav1.ObjectMeta{Namespace: d.Namespace, Name: d.Name, UID: d.UID, ResourceVersion: d.ResourceVersion}
+		d.Spec, d.Status = appsv1.DeploymentSpec{}, appsv1.DeploymentStatus{}
 		return
 	}
-	d.ObjectMeta = metav1.ObjectMeta{Namespace: d.Namespace, Name: d.Name, UID: d.UID, ResourceVersion: d.ResourceVersion}
-	d.Spec, d.Status = appsv1.DeploymentSpec{}, appsv1.DeploymentStatus{}
+	managers := api.TemplateManagers(d.ManagedFields)
+	trimMetadata(d)
+	d.ManagedFields, d.Status.Conditions = managers, nil
 }
 
 // MarkedDeployment reports whether Sluice adopted, held or created a Deployment. Of other Deployments the cache knows
@@ -63,14 +65,18 @@ func MarkedDeployment(d *appsv1.Deployment) bool {
 
 // trimWorkload keeps only the identity of a workload without a mark of Sluice. See [MarkedWorkload].
 func trimWorkload(u *unstructured.Unstructured) {
-	trimMetadata(u)
-	if MarkedWorkload(u) {
-		unstructured.RemoveNestedField(u.Object, "status", "conditions")
+	if !MarkedWorkload(u) {
+		u.Object = map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "metadata": map[string]any{
+			"namespace": u.GetNamespace(), "name": u.GetName(), "uid": string(u.GetUID()), "resourceVersion": u.GetResourceVersion(),
+		}}
 		return
 	}
-	u.Object = map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "metadata": map[string]any{
-		"namespace": u.GetNamespace(), "name": u.GetName(), "uid": string(u.GetUID()), "resourceVersion": u.GetResourceVersion(),
-	}}
+	managers := api.TemplateManagers(u.GetManagedFields())
+	trimMetadata(u)
+	if len(managers) > 0 {
+		u.SetManagedFields(managers)
+	}
+	unstructured.RemoveNestedField(u.Object, "status", "conditions")
 }
 
 // MarkedWorkload reports whether Sluice adopted or held a workload that is not a Deployment.

@@ -44,6 +44,7 @@ type Checker struct {
 	mu          sync.Mutex
 	validUntil  time.Time        // before that last is good enough
 	lastProblem *rollout.Problem // the result of the API server's last answer
+	byWebhook   bool             // the webhook holds in the place of policies
 }
 
 // NewChecker makes a checker for a family, one of [Families].
@@ -60,9 +61,12 @@ func (p *Checker) FindProblem(ctx context.Context) *rollout.Problem {
 	if time.Now().Before(next) {
 		return last
 	}
-	problem, ok := p.checkInstalled(ctx)
+	problem, byWebhook, ok := p.checkInstalled(ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if ok {
+		p.byWebhook = byWebhook
+	}
 	switch {
 	case !ok:
 		p.validUntil = time.Now().Add(failureTTL)
@@ -83,25 +87,32 @@ func (p *Checker) CachedProblem() *rollout.Problem {
 	return p.lastProblem
 }
 
-// checkInstalled reports ok false when it could not find out.
-func (p *Checker) checkInstalled(ctx context.Context) (problem *rollout.Problem, ok bool) {
+// ByWebhook reports whether the webhook holds in the place of policies, as the last result of FindProblem says.
+func (p *Checker) ByWebhook() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.byWebhook
+}
+
+// checkInstalled reports ok false when it could not find out, and byWebhook true when the webhook holds in the place of policies.
+func (p *Checker) checkInstalled(ctx context.Context) (problem *rollout.Problem, byWebhook, ok bool) {
 	problem, ok = p.checkPolicies(ctx)
 	if !ok || problem == nil || problem.Reason != rollout.ReasonAdmissionPolicyMissing {
-		return problem, ok
+		return problem, false, ok
 	}
 	webhook, err := apiclient.WithDeadline(ctx, func(ctx context.Context) (*admissionregistrationv1.MutatingWebhookConfiguration, error) {
 		return p.client.MutatingWebhookConfigurations().Get(ctx, hold.WebhookName, metav1.GetOptions{})
 	})
 	switch {
 	case apiclient.IsNotFound(err), apiclient.IsForbidden(err):
-		return problem, true
+		return problem, false, true
 	case err != nil:
-		return nil, false
+		return nil, false, false
 	}
 	if why, remedy := hold.WebhookFault(webhook); why != "" {
-		return &rollout.Problem{Reason: rollout.ReasonAdmissionPolicyMissing, Warning: true, Message: why + " " + remedy}, true
+		return &rollout.Problem{Reason: rollout.ReasonAdmissionPolicyMissing, Warning: true, Message: why + " " + remedy}, false, true
 	}
-	return nil, true
+	return nil, true, true
 }
 
 func (p *Checker) checkPolicies(ctx context.Context) (problem *rollout.Problem, ok bool) {

@@ -1,7 +1,7 @@
 // Package embedded runs a NATS server with JetStream inside this process, for `sluice run`, the demo and tests.
 //
-// It is not a production server: it has one node, one account and one user. Invariant: it listens on the loopback
-// interface only, and every client needs the password.
+// It is not a production server: it has one node, and one user for all parts of Sluice. The server of a fleet's hub has one more account and user for
+// each cluster, with the permissions of deploy/nats. Invariant: it listens on the loopback interface only, and every client needs a password.
 package embedded
 
 import (
@@ -25,8 +25,11 @@ type Options struct {
 	Dir string
 	// Port is the port on 127.0.0.1; 0 means any free port.
 	Port int
-	// User and Password are the credentials of the one user; if both are empty, they are generated.
+	// User and Password are the credentials of the user for Sluice; if both are empty, they are generated.
 	User, Password string
+	// Members are the clusters of a fleet, whose hub uses this server: their names, which are DNS labels, and their passwords. Each name is the name of
+	// a user as well. NATS keeps streams by account, so a directory that was used without members shows no streams with them, and the other way round.
+	Members map[string]string
 	// SaveCredentials writes <Dir>/nats.env, readable by this user only, with NATS_URL, NATS_USER and NATS_PASSWORD.
 	// Close removes it.
 	SaveCredentials bool
@@ -82,14 +85,16 @@ func startServer(o Options) (*Server, error) {
 	} else if err := portFree(o.Port); err != nil {
 		return nil, fmt.Errorf("start embedded NATS: %w; %w", err, errPortTaken)
 	}
-	var err error
-	s.nats, err = server.NewServer(&server.Options{
+	options := &server.Options{
 		ServerName: "sluice-embedded", Host: "127.0.0.1", Port: o.Port,
-		Username: s.user, Password: s.password,
 		JetStream: true, StoreDir: filepath.Join(o.Dir, "nats"),
 		JetStreamMaxMemory: maxMemory, JetStreamMaxStore: maxStore,
 		NoSigs: true, DisableJetStreamBanner: true,
-	})
+	}
+	err := s.addUsers(options, o.Members)
+	if err == nil {
+		s.nats, err = server.NewServer(options)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("start embedded NATS: %w", err)
 	}
@@ -152,7 +157,7 @@ func (s *Server) saveCredentials(path string) error {
 // URL is nats://127.0.0.1:<port>, without the password.
 func (s *Server) URL() string { return s.nats.ClientURL() }
 
-// User is the name of the one user.
+// User is the name of the user for Sluice.
 func (s *Server) User() string { return s.user }
 
 // Password is the password of User.

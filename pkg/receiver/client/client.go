@@ -129,31 +129,42 @@ type reply struct {
 }
 
 func (c *Client) postEvent(ctx context.Context, client *http.Client, address string, body []byte) (reply, error) {
+	response, answer, r, err := c.exchange(ctx, client, http.MethodPost, address, body)
+	if err != nil {
+		return r, err
+	}
+	return readReply(response, answer)
+}
+
+// exchange sends one request, and returns the answer with its body. The reply says what is known if there is no answer.
+func (c *Client) exchange(ctx context.Context, client *http.Client, method, address string, body []byte) (*http.Response, []byte, reply, error) {
 	token, err := c.Token(ctx)
 	if err != nil {
-		return reply{}, err
+		return nil, nil, reply{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, hold+requestTime)
 	defer cancel()
 	var sent atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { sent.Store(true) }})
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
 	if err != nil {
-		return reply{}, fmt.Errorf("send event: %w", err)
+		return nil, nil, reply{}, fmt.Errorf("send event: %w", err)
 	}
-	request.Header.Set("Content-Type", "application/cloudevents+json")
+	if body != nil {
+		request.Header.Set("Content-Type", "application/cloudevents+json")
+	}
 	request.Header.Set("Authorization", "Bearer "+token)
 	response, err := client.Do(request)
 	if err != nil {
 		var unknown *tls.CertificateVerificationError
-		return reply{sent: sent.Load(), retryable: !errors.As(err, &unknown)}, fmt.Errorf("send event: %w", err)
+		return nil, nil, reply{sent: sent.Load(), retryable: !errors.As(err, &unknown)}, fmt.Errorf("send event: %w", err)
 	}
 	defer response.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	if err != nil {
-		return reply{sent: true, retryable: true}, fmt.Errorf("read the answer of %s: %w", address, err)
+		return nil, nil, reply{sent: true, retryable: true}, fmt.Errorf("read the answer of %s: %w", address, err)
 	}
-	return readReply(response, answer)
+	return response, answer, reply{}, nil
 }
 
 func readReply(response *http.Response, body []byte) (reply, error) {
@@ -170,6 +181,11 @@ func readReply(response *http.Response, body []byte) (reply, error) {
 	case http.StatusAccepted:
 		return reply{sent: true}, nil
 	}
+	return readProblem(response, body)
+}
+
+// readProblem reads an answer that is neither a decision nor the promise of one.
+func readProblem(response *http.Response, body []byte) (reply, error) {
 	var told RefusedError
 	_ = json.Unmarshal(body, &told) // a body other than JSON is reported by its status alone
 	if told.Refusal != "" && response.StatusCode < 500 {
@@ -183,14 +199,22 @@ func readReply(response *http.Response, body []byte) (reply, error) {
 	return reply{sent: sent, retryable: again, retryAfter: min(time.Duration(seconds)*time.Second, time.Minute)}, err
 }
 
+// eventsURL returns the address for events.
 func (c *Client) eventsURL() (*url.URL, error) {
+	u, err := c.serverURL()
+	if err == nil {
+		u.Path += "/v1/events"
+	}
+	return u, err
+}
+
+// serverURL returns the address of the receiver, without /v1/events.
+func (c *Client) serverURL() (*url.URL, error) {
 	u, err := url.Parse(c.URL)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
 		return nil, fmt.Errorf("%q is no address of an approval receiver: give one like https://HOST:PORT", c.URL)
 	}
-	if path := strings.TrimSuffix(u.Path, "/"); !strings.HasSuffix(path, "/v1/events") {
-		u.Path = path + "/v1/events"
-	}
+	u.Path = strings.TrimSuffix(strings.TrimSuffix(u.Path, "/"), "/v1/events")
 	return u, nil
 }
 

@@ -14,7 +14,7 @@ import (
 
 // flight is one release from its change to its end, as a client observes it.
 type flight struct {
-	member
+	rolloutName
 	changed, healthy time.Time
 	// paused and approved are the times at which each pause was observed and its approval was sent.
 	paused, approved []time.Time
@@ -27,18 +27,19 @@ type flight struct {
 	lost, refused int
 }
 
-// answer is the result of an approval.
+// answer is the result of the approval of a step.
 type answer struct {
 	flight  *flight
+	step    int32
 	version uint64
 	err     error
 }
 
-// wave is a number of releases under way. Only its loop accesses its flights.
-type wave struct {
+// burst is a number of releases under way. Only its loop accesses its flights.
+type burst struct {
 	// begin changes the version of a workload; send approves. Both wait for the answer.
-	begin   func(context.Context, member) error
-	send    func(context.Context, member) (version uint64, err error)
+	begin   func(context.Context, rolloutName) error
+	send    func(context.Context, rolloutName) (version uint64, err error)
 	flights map[string]*flight
 	left    int
 	answers chan answer
@@ -47,20 +48,25 @@ type wave struct {
 	ended   time.Time
 }
 
-// stuckAfter is the time without any change after which a wave ends.
+// stuckAfter is the time without any change after which a burst ends.
 const stuckAfter = 2 * time.Minute
 
-// fly releases a new version of all given members in parallel, and approves every step the moment it pauses. It returns when all are healthy again.
-func (f *fleet) fly(ctx context.Context, c *client, members []member) (*wave, error) {
+// fly releases a new version of all given Rollouts in parallel, and approves every step the moment it pauses. It returns when all are healthy again.
+func (f *rolloutSet) fly(ctx context.Context, c *client, names []rolloutName) (*burst, error) {
 	f.versions++
 	ctx, cancel := context.WithCancelCause(ctx)
-	w := newWave(members)
-	version := newVersion(strconv.Itoa(f.versions))
-	w.begin = func(ctx context.Context, m member) error {
-		_, err := c.patch(ctx, types.StrategicMergePatchType, collection(deploymentsPath, m.namespace, "deployments")+"/"+m.name, version)
+	w := newBurst(names)
+	version := strconv.Itoa(f.versions)
+	w.begin = func(ctx context.Context, m rolloutName) error {
+		if f.announce != nil {
+			if err := f.announce(ctx, m, version); err != nil {
+				return err
+			}
+		}
+		_, err := c.patch(ctx, types.StrategicMergePatchType, collection(deploymentsPath, m.namespace, "deployments")+"/"+m.name, f.shape.newVersion(version))
 		return err
 	}
-	w.send = func(ctx context.Context, m member) (uint64, error) {
+	w.send = func(ctx context.Context, m rolloutName) (uint64, error) {
 		return c.patch(ctx, types.MergePatchType, collection(rolloutsPath, m.namespace, "rollouts")+"/"+m.name+"/status", f.shape.approval())
 	}
 	seen := make(chan change, 1024)
@@ -92,24 +98,24 @@ func (f *fleet) fly(ctx context.Context, c *client, members []member) (*wave, er
 	return w, w.follow(ctx, seen)
 }
 
-func newWave(members []member) *wave {
-	w := &wave{flights: map[string]*flight{}, left: len(members), answers: make(chan answer, len(members)), changes: make(chan error, len(members))}
-	for _, m := range members {
-		w.flights[m.key()] = &flight{member: m}
+func newBurst(names []rolloutName) *burst {
+	w := &burst{flights: map[string]*flight{}, left: len(names), answers: make(chan answer, len(names)), changes: make(chan error, len(names))}
+	for _, m := range names {
+		w.flights[m.key()] = &flight{rolloutName: m}
 	}
 	return w
 }
 
 // change begins all releases at the same time.
-func (w *wave) change(ctx context.Context) {
+func (w *burst) change(ctx context.Context) {
 	w.began = time.Now()
 	for _, f := range w.flights {
 		f.changed = time.Now()
-		go func() { w.changes <- w.begin(ctx, f.member) }()
+		go func() { w.changes <- w.begin(ctx, f.rolloutName) }()
 	}
 }
 
-func (w *wave) follow(ctx context.Context, seen <-chan change) error {
+func (w *burst) follow(ctx context.Context, seen <-chan change) error {
 	stuck := time.NewTimer(stuckAfter)
 	defer stuck.Stop()
 	for w.left > 0 {
@@ -136,7 +142,7 @@ func (w *wave) follow(ctx context.Context, seen <-chan change) error {
 }
 
 // see processes the current state of a Rollout.
-func (w *wave) see(ctx context.Context, f *flight, v view) {
+func (w *burst) see(ctx context.Context, f *flight, v view) {
 	now := time.Now()
 	f.last = v
 	step := v.pausedAt()
@@ -155,17 +161,21 @@ func (w *wave) see(ctx context.Context, f *flight, v view) {
 	}
 }
 
-func (w *wave) approve(ctx context.Context, f *flight) {
+func (w *burst) approve(ctx context.Context, f *flight) {
 	f.asking = true
+	step := f.step
 	go func() {
-		version, err := w.send(ctx, f.member)
-		w.answers <- answer{f, version, err}
+		version, err := w.send(ctx, f.rolloutName)
+		w.answers <- answer{f, step, version, err}
 	}()
 }
 
 // take records the result of an approval. It sends a refused approval again if the release still waits.
-func (w *wave) take(ctx context.Context, a answer) {
+func (w *burst) take(ctx context.Context, a answer) {
 	f := a.flight
+	if a.step < f.step { // the watch was faster than this answer
+		return
+	}
 	f.asking = false
 	switch {
 	case a.err != nil:
@@ -183,7 +193,7 @@ func (w *wave) take(ctx context.Context, a answer) {
 }
 
 // stuck returns an error with the releases that did not end.
-func (w *wave) stuck() error {
+func (w *burst) stuck() error {
 	for _, f := range w.flights {
 		if f.healthy.IsZero() {
 			return fmt.Errorf("%d of %d releases have not ended; that of Rollout %s is %s after %d pauses: %s",

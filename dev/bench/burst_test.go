@@ -37,6 +37,7 @@ func TestAReleaseIsFollowedByWhatIsSeenOfIt(t *testing.T) {
 	}{
 		"two steps": {[]change{before, paused(10, 1), paused(20, 2), after}, []int{11, 21}, outcome{2, 2, 0, 0}},
 		"the state before the change is not its end":      {[]change{before, before, paused(10, 1), after}, []int{11}, outcome{1, 1, 0, 0}},
+		"a late answer to the step before does not count": {[]change{paused(10, 1), paused(12, 2), {Type: "PAUSE"}, after}, []int{11 + late, 13}, outcome{2, 2, 0, 0}},
 		"an older sight of a step is no lost approval":    {[]change{paused(10, 1), paused(10, 1), after}, []int{11}, outcome{1, 1, 0, 0}},
 		"an approval that is written over is given again": {[]change{paused(10, 1), paused(12, 1), after}, []int{11, 13}, outcome{1, 2, 1, 0}},
 		"an approval is written over before its answer":   {[]change{paused(10, 1), paused(12, 1), {Type: "PAUSE"}, after}, []int{late + 11, 13}, outcome{1, 2, 1, 0}},
@@ -56,12 +57,12 @@ func TestAReleaseIsFollowedByWhatIsSeenOfIt(t *testing.T) {
 // late, added to an answer, delays it by a second.
 const late = 1000
 
-// outcomeOf passes the events of one release to a wave one by one, and waits for the actions of the wave in between.
+// outcomeOf passes the events of one release to a burst one by one, and waits for the actions of the burst in between.
 func outcomeOf(t *testing.T, seen []change, answers []int) (got outcome) {
 	t.Helper()
-	w := newWave([]member{{"n", "a"}})
-	w.begin = func(context.Context, member) error { return nil }
-	w.send = func(context.Context, member) (uint64, error) {
+	w := newBurst([]rolloutName{{"n", "a"}})
+	w.begin = func(context.Context, rolloutName) error { return nil }
+	w.send = func(context.Context, rolloutName) (uint64, error) {
 		next := answers[got.Approvals]
 		got.Approvals++
 		if next >= late {
@@ -96,8 +97,8 @@ func outcomeOf(t *testing.T, seen []change, answers []int) (got outcome) {
 func TestAReleaseThatDoesNotEndIsTold(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWave([]member{{"n", "a"}})
-		w.begin = func(context.Context, member) error { return nil }
+		w := newBurst([]rolloutName{{"n", "a"}})
+		w.begin = func(context.Context, rolloutName) error { return nil }
 		w.change(t.Context())
 		events := make(chan change, 1)
 		events <- seenAs(10, "Progressing", 1, "StepUpgrade")

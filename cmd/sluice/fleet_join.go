@@ -1,0 +1,215 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/nats-io/nkeys"
+	"github.com/spf13/cobra"
+	"golang.org/x/crypto/bcrypt"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"sluice.dev/sluice/cmd/internal/component"
+	"sluice.dev/sluice/pkg/api"
+)
+
+// Names of the objects that hold the keys of a fleet in the namespace of Sluice.
+const (
+	hubObjects    = "sluice-fleet-hub"
+	memberObjects = "sluice-fleet-member"
+	publicKeysKey = "public-keys"
+	// publicKeysSetting is the setting of the hub that fleet join reads. Executors ignore it.
+	publicKeysSetting = "SLUICE_FLEET_HUB_PUBLIC_KEYS"
+)
+
+// Directories in the container of an executor.
+const (
+	hubKeyDir = "/etc/sluice/fleet-hub"
+	memberDir = "/etc/sluice/fleet-member"
+)
+
+// passwordCost is the cost of bcrypt that nats server passwd uses.
+const passwordCost = 11
+
+type joinOptions struct {
+	url, caFile, dir, output string
+	labels                   map[string]string
+	hubKeys                  []string
+}
+
+func (c *cli) fleetJoinCommand() *cobra.Command {
+	var o joinOptions
+	join := &cobra.Command{
+		Use: "join NAME --hub-nats-url URL", Short: "Print the objects that add a cluster to the fleet, for the hub and for the cluster",
+		Long: "Print the objects that add a cluster to the fleet, with a new key and a new password. The command creates nothing. The first part is for the\n" +
+			"hub: the FleetMember, and as a comment the account for the hub's NATS. The second part is for the cluster: a Secret with its private\n" +
+			"key and password, and a ConfigMap with settings. The installed executors read both when they start, also after an upgrade. With --dir, each\n" +
+			"part goes to its own file, for two applies.\n\n" +
+			"The public keys of the hub come from the ConfigMap " + api.Namespace + "/" + hubObjects + " of the hub, which " + c.command + " fleet hub-key prints,\n" +
+			"or from --hub-public-key. Then the command needs no cluster.",
+		Example: fmt.Sprintf("  %[1]s fleet join eu1-prod-03 --hub-nats-url tls://nats.hub.example.com:4222 --labels env=prod,region=eu-west --dir . --context hub\n"+
+			"  kubectl apply -f eu1-prod-03-hub.yaml --context hub\n"+
+			"  %[2]s -f eu1-prod-03-member.yaml --context eu1-prod-03\n  %[3]s --context eu1-prod-03", c.command, applyObjects, restartExecutors),
+		Args: cobra.ExactArgs(1), ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error { return c.joinFleet(cmd.Context(), args[0], o) },
+	}
+	flags := join.Flags()
+	flags.StringVar(&o.url, "hub-nats-url", "", "NATS servers of the hub as the cluster reaches them, separated by commas")
+	flags.StringToStringVar(&o.labels, "labels", nil, "labels of the FleetMember, as KEY=VALUE, separated by commas; plans select clusters by them")
+	flags.StringArrayVar(&o.hubKeys, "hub-public-key", nil, "a public key of the hub, which begins with U; may be given several times (default: read from the hub)")
+	flags.StringVar(&o.caFile, "hub-nats-ca", "", "file with the certificates that sign the certificates of the hub's NATS servers (default: the system's)")
+	flags.StringVar(&o.dir, "dir", "", "write NAME-hub.yaml and NAME-member.yaml into this directory, instead of both to the standard output")
+	outputFlag(join, &o.output, "", "yaml")
+	_ = join.MarkFlagDirname("dir")
+	return join
+}
+
+func (c *cli) joinFleet(ctx context.Context, name string, o joinOptions) error {
+	if err := o.check(name); err != nil {
+		return err
+	}
+	if len(o.hubKeys) == 0 {
+		var err error
+		if o.hubKeys, err = c.readHubKeys(ctx, name); err != nil {
+			return err
+		}
+	}
+	hub, member, err := o.objects(name)
+	if err != nil {
+		return err
+	}
+	if o.dir == "" {
+		_, err := c.out.Write(slices.Concat(hub, member))
+		return err
+	}
+	hubFile, memberFile := filepath.Join(o.dir, name+"-hub.yaml"), filepath.Join(o.dir, name+"-member.yaml")
+	for file, text := range map[string][]byte{hubFile: hub, memberFile: member} {
+		if err := writeNewFile(file, text); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(c.out, "kubectl apply -f %s --context HUB\n%s -f %s --context %s\n%s --context %[4]s\n", hubFile, applyObjects, memberFile, name, restartExecutors)
+	fmt.Fprintf(c.errors, "%s has the private key of the cluster: delete it when it is applied. %s has an account as a comment, which the NATS of the hub needs.\n", memberFile, hubFile)
+	return nil
+}
+
+// check returns an error for a name or for flags that cannot be.
+func (o *joinOptions) check(name string) error {
+	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
+		return fmt.Errorf("%q is no name for a cluster: %s", name, strings.Join(problems, "; "))
+	}
+	if slices.Contains([]string{"watcher", "executor", "analyzer", "admin", "route", "system"}, name) {
+		return fmt.Errorf("%q is the name of a user of the hub's NATS already; give the cluster another name", name)
+	}
+	if o.url == "" {
+		return errors.New("name the NATS servers of the hub, as the cluster reaches them: --hub-nats-url tls://HOST:4222")
+	}
+	for server := range strings.SplitSeq(o.url, ",") {
+		if u, err := url.Parse(server); err != nil || u.Host == "" || u.User != nil {
+			return fmt.Errorf("--hub-nats-url %q: write tls://HOST:PORT or nats://HOST:PORT, without a user", server)
+		}
+	}
+	for key, value := range o.labels {
+		if problems := slices.Concat(validation.IsQualifiedName(key), validation.IsValidLabelValue(value)); len(problems) > 0 {
+			return fmt.Errorf("--labels %s=%s: %s", key, value, strings.Join(problems, "; "))
+		}
+	}
+	for _, key := range o.hubKeys {
+		if !nkeys.IsValidPublicUserKey(key) {
+			return fmt.Errorf("--hub-public-key %.60q: a public key of the hub begins with U and has 56 characters", key)
+		}
+	}
+	return checkOutput(o.output, "yaml")
+}
+
+// readHubKeys returns the public keys of the hub. It refuses a name that the fleet has already.
+func (c *cli) readHubKeys(ctx context.Context, name string) ([]string, error) {
+	h, err := c.newHub()
+	if err != nil {
+		return nil, err
+	}
+	_, err = h.objects.Resource(api.FleetMemberResource()).Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case err == nil:
+		return nil, fmt.Errorf("the fleet has a FleetMember %s already. To change its key, write the new public key into spec.nextKey", name)
+	case api.Unserved(err), !apierrors.IsNotFound(err):
+		return nil, c.fleetProblem(ctx, h, "", err)
+	}
+	configMaps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	object, err := h.objects.Resource(configMaps).Namespace(api.Namespace).Get(ctx, hubObjects, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("read the public keys of the hub from the ConfigMap %s/%s: %w. Give them with --hub-public-key, or make them with: %s fleet hub-key", api.Namespace, hubObjects, err, c.command)
+	}
+	text, _, _ := unstructured.NestedString(object.Object, "data", publicKeysSetting)
+	keys := strings.Fields(text)
+	if len(keys) == 0 || slices.ContainsFunc(keys, func(key string) bool { return !nkeys.IsValidPublicUserKey(key) }) {
+		return nil, fmt.Errorf("the ConfigMap %s/%s has no public keys in %s, with spaces between them; give them with --hub-public-key", api.Namespace, hubObjects, publicKeysSetting)
+	}
+	return keys, nil
+}
+
+// objects returns the two parts: what the hub gets, and what the cluster gets.
+func (o *joinOptions) objects(name string) (hub, member []byte, err error) {
+	seed, public, err := newNKey()
+	if err != nil {
+		return nil, nil, err
+	}
+	password := rand.Text()
+	hash, err := bcrypt.GenerateFromPassword([]byte(password), passwordCost)
+	if err != nil {
+		return nil, nil, fmt.Errorf("hash password: %w", err)
+	}
+	metadata := map[string]any{"name": name}
+	if len(o.labels) > 0 {
+		metadata["labels"] = o.labels
+	}
+	hub, err = document(fmt.Sprintf("# For the hub: kubectl apply -f FILE\n#\n"+
+		"# Its NATS needs the account below as well. Append it to fleet.conf, without the #, and run on each server: nats-server --signal reload\n#\n%s",
+		commented(natsAccount(name, `"`+string(hash)+`"`))),
+		map[string]any{"apiVersion": api.FleetGroupVersion().String(), "kind": api.KindFleetMember, "metadata": metadata, "spec": map[string]any{"key": public}})
+	if err != nil {
+		return nil, nil, err
+	}
+	files := map[string]any{"member.nk": seed + "\n", publicKeysKey: strings.Join(o.hubKeys, "\n") + "\n", "password": password + "\n"}
+	settings := map[string]string{
+		"fleet-member": name, "fleet-member-key-file": memberDir + "/member.nk", "fleet-hub-public-keys-file": memberDir + "/" + publicKeysKey,
+		"fleet-nats-url": o.url, "fleet-nats-password-file": memberDir + "/password",
+	}
+	if o.caFile != "" {
+		ca, err := os.ReadFile(o.caFile)
+		if err != nil {
+			return nil, nil, fmt.Errorf("--hub-nats-ca: %w", err)
+		}
+		files["ca.crt"] = string(ca)
+		settings["fleet-nats-ca"] = memberDir + "/ca.crt"
+	}
+	variables := map[string]string{}
+	for flag, value := range settings {
+		variables[component.FleetVariable(flag)] = value
+	}
+	member, err = document(fmt.Sprintf("# For the cluster %s, in which Sluice is installed:\n# %s -f FILE && %s\n#\n"+
+		"# The Secret has the private key of the cluster: do not apply it at the hub, and keep it in no repository.\n",
+		name, applyObjects, restartExecutors), secret(memberObjects, files), configMap(memberObjects, variables))
+	return hub, member, err
+}
+
+// writeNewFile writes a file for its owner only, and replaces none.
+func writeNewFile(name string, text []byte) error {
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(text)
+	return errors.Join(err, file.Close())
+}
