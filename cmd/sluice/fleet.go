@@ -209,10 +209,24 @@ func (c *cli) noFleetRollout(ctx context.Context, h hub, name string) string {
 		}
 		return fmt.Sprintf("%s There is one in %s: add -n %s.", text, strings.Join(elsewhere, ", "), elsewhere[0])
 	}
+	if h.memberless(ctx) {
+		return text + " " + c.chooseHub()
+	}
 	return fmt.Sprintf(`%s Create it on the hub, with the name of a FleetPlan, and name it in spec.fleet of the Rollout in each cluster:
 kubectl create -f - <<END
 {"apiVersion": "sluice.dev/v1alpha1", "kind": "FleetRollout", "metadata": {"name": %q, "namespace": %q}, "spec": {"plan": "PLAN"}}
 END`, text, name, h.namespace)
+}
+
+// memberless reports whether the cluster has no FleetMember, so that it is probably not the hub of a fleet.
+func (h hub) memberless(ctx context.Context) bool {
+	list, err := h.objects.Resource(api.FleetMemberResource()).List(ctx, metav1.ListOptions{Limit: 1})
+	return err == nil && len(list.Items) == 0
+}
+
+// chooseHub says what to do with a cluster that has no FleetMember.
+func (c *cli) chooseHub() string {
+	return fmt.Sprintf("This cluster has no FleetMembers. If it is not the hub of the fleet, choose the hub with --context. If it is, add a cluster with: %s fleet join", c.command)
 }
 
 // printFleetObjects writes a value as json or yaml, or the names of the objects in it.

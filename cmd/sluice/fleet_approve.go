@@ -19,7 +19,7 @@ func (c *cli) fleetApproveCommand() *cobra.Command {
 			"a pause of this wave, so that a pipeline can give it twice.",
 		examples: []string{"approve checkout -n shop", "approve checkout -n shop --wave canary --reason \"e2e green\""},
 		order: func(context.Context, []string) (fleetOrder, error) {
-			return fleetOrder{action: api.FleetCommandApprove, foretells: "the release goes on", complete: func(r *api.FleetRollout, command *api.FleetCommand) (string, error) {
+			return fleetOrder{action: api.FleetCommandApprove, foretells: "the release is approved", complete: func(r *api.FleetRollout, command *api.FleetCommand) (string, error) {
 				command.PauseSeq = r.Status.PauseSeq
 				return c.checkApproval(r, wave)
 			}}, nil

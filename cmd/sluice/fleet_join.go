@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -99,8 +100,10 @@ func (c *cli) joinFleet(ctx context.Context, name string, o joinOptions) error {
 			return err
 		}
 	}
-	fmt.Fprintf(c.out, "kubectl apply -f %s --context HUB\n%s -f %s --context %s\n%s --context %[4]s\n", hubFile, applyObjects, memberFile, name, restartExecutors)
-	fmt.Fprintf(c.errors, "%s has the private key of the cluster: delete it when it is applied. %s has an account as a comment, which the NATS of the hub needs.\n", memberFile, hubFile)
+	fmt.Fprintf(c.out, "# First give the NATS of the hub the account that %[1]s has as a comment; the comment says how.\n"+
+		"kubectl apply -f %[1]s --context %[2]s\n%[3]s -f %[4]s --context %[5]s\n%[6]s --context %[5]s\n",
+		hubFile, cmp.Or(c.kube.Context, "HUB"), applyObjects, memberFile, name, restartExecutors)
+	fmt.Fprintf(c.errors, "%s has the private key of the cluster: delete it when it is applied.\n", memberFile)
 	return nil
 }
 
@@ -175,7 +178,9 @@ func (o *joinOptions) objects(name string) (hub, member []byte, err error) {
 		metadata["labels"] = o.labels
 	}
 	hub, err = document(fmt.Sprintf("# For the hub: kubectl apply -f FILE\n#\n"+
-		"# Its NATS needs the account below as well. Append it to fleet.conf, without the #, and run on each server: nats-server --signal reload\n#\n%s",
+		"# Its NATS needs the account below as well. Append it to fleet.conf, without the #: for the single server in the ConfigMap\n"+
+		"# sluice-nats-fleet, and then kubectl rollout restart statefulset/sluice-nats -n sluice-system; for servers of your own in their\n"+
+		"# file, and then nats-server --signal reload on each.\n#\n%s",
 		commented(natsAccount(name, `"`+string(hash)+`"`))),
 		map[string]any{"apiVersion": api.FleetGroupVersion().String(), "kind": api.KindFleetMember, "metadata": metadata, "spec": map[string]any{"key": public}})
 	if err != nil {

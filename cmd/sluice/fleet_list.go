@@ -120,7 +120,11 @@ func (c *cli) showTable(ctx context.Context, h hub, t fleetTable, o fleetListOpt
 	if t.namespace != "" {
 		text += " in namespace " + t.namespace + "; -A looks in all"
 	}
-	fmt.Fprintln(c.errors, text+".")
+	text += "."
+	if h.memberless(ctx) {
+		text += " " + c.chooseHub()
+	}
+	fmt.Fprintln(c.errors, text)
 	return nil
 }
 

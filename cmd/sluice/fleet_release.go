@@ -71,11 +71,11 @@ func (c *cli) releaseFleet(ctx context.Context, arg string, o fleetReleaseOption
 	if r, err = c.writeRelease(ctx, h, r, release, o.plan); err != nil {
 		return err
 	}
-	verb := "releases"
+	does := "releases " + fleet.ReleaseText(&release)
 	if r.Generation == before.Generation {
-		verb = "names already"
+		does = "names " + fleet.ReleaseText(&release) + " already"
 	}
-	fmt.Fprintf(c.out, "fleetrollout.%s/%s %s %s\n", api.GroupSluice, r.Name, verb, fleet.ReleaseText(&release))
+	fmt.Fprintf(c.out, "fleetrollout.%s/%s %s\n", api.GroupSluice, r.Name, does)
 	c.printNext(before, r)
 	if !o.wait {
 		return nil

@@ -120,7 +120,11 @@ func (p *planner) readPlan() (err error) {
 func (p *planner) beginRelease() {
 	release := p.seen.Release.DeepCopy()
 	if p.status.Release != nil && p.status.Verb == api.FleetVerbRelease && p.status.Phase != api.FleetPhaseSucceeded {
-		p.record(string(p.status.Phase), "Superseded", "NewVersion", "the release of "+p.key()+" is superseded by "+release.Key(), "")
+		by := release.Key()
+		if by == p.key() { // with other images
+			by = "another release of it"
+		}
+		p.record(string(p.status.Phase), "Superseded", "NewVersion", "the release of "+p.key()+" is superseded by "+by, "")
 	}
 	p.beginEpoch(api.FleetVerbRelease)
 	p.status.Began = p.status.Epoch

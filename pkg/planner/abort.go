@@ -148,6 +148,13 @@ func (p *planner) abortMessage() string {
 		}
 	}
 	next := fmt.Sprintf("Release another version, roll the workload back, or try again: sluice retry %s -n %s", p.seen.Name, p.seen.Namespace)
+	switch f := p.status.Fleet; {
+	case !p.governed() || !p.needsPermit():
+	case p.blockedKey(p.templateVersion()) != "":
+		next = fmt.Sprintf("Release another version, or type at the hub: sluice fleet unblock %s %s -n %s", f.FleetRollout.Name, p.blockedKey(p.templateVersion()), f.FleetRollout.Namespace)
+	default:
+		next = fmt.Sprintf("Release another version, roll the workload back, or, to try again, type at the hub: sluice fleet retry %s CLUSTER -n %s", f.FleetRollout.Name, f.FleetRollout.Namespace)
+	}
 	if p.m.FinaliseReason == api.FinaliseRollback {
 		next = "The workload gets its stable version back."
 	}

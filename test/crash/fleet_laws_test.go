@@ -2,6 +2,7 @@ package crash
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -228,18 +229,29 @@ func (m *memberLaws) entered(now api.RolloutStatus) {
 		}
 	}
 	p := f.Permit
-	if p == nil || p.Verb != api.FleetVerbRelease || !f.Releasing.Named(p.Version) || p.Revision != s.CanaryRevision || p.HoldAt > 0 && s.Step > p.HoldAt {
+	if p == nil || p.Verb != api.FleetVerbRelease || !f.Releasing.Named(p.Version) || revisionOf(f) != s.CanaryRevision || p.HoldAt > 0 && s.Step > p.HoldAt {
 		m.breach("NothingBeyondThePermit", "%s enters step %d of %s, and its permit is %+v", m.name, s.Step, f.Releasing.Version, p)
 		return
 	}
 	if !slices.ContainsFunc(m.permits, func(given api.FleetPermit) bool {
-		return given.Number() == p.Number() && given.Verb == p.Verb && given.Version == p.Version && given.Revision == p.Revision && given.HoldAt == p.HoldAt
+		return given.Number() == p.Number() && given.Verb == p.Verb && given.Version == p.Version && given.Revision == p.Revision && maps.Equal(given.Images, p.Images) && given.HoldAt == p.HoldAt
 	}) {
 		m.breach("NothingBeyondThePermit", "%s enters step %d by the permit %+v, which the hub has not given", m.name, s.Step, p)
 	}
 	if f.Used.Number() != p.Number() || f.Used.Release != s.Epoch {
 		m.breach("PermitBeginsOneRelease", "%s enters step %d, and %+v is all that it has used of the permit %+v", m.name, s.Step, f.Used, p.Number())
 	}
+}
+
+// revisionOf returns the pod template that the permit is for, "" for none. With images, it is the one that has got them by this permit.
+func revisionOf(f *api.RolloutFleetStatus) string {
+	switch d := f.Delivered; {
+	case len(f.Permit.Images) == 0:
+		return f.Permit.Revision
+	case d != nil && d.Number() == f.Permit.Number():
+		return d.Revision
+	}
+	return ""
 }
 
 // created checks a new pod with an image.

@@ -61,7 +61,7 @@ func (s fleetStory) plays(a act) bool {
 func (s fleetStory) about(who string) bool {
 	switch who {
 	case "eu1":
-		return s != succeeded
+		return s == failed || s == superseded
 	case "eu2":
 		return s != superseded
 	}

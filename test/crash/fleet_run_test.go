@@ -14,7 +14,7 @@ import (
 )
 
 // selectionOfFleets is the number of plans of each story to play, unless all are wanted.
-const selectionOfFleets = 20
+const selectionOfFleets = 15
 
 // A release over a fleet must end like an undisturbed one, regardless of the failure of the hub, of a member, or of a message
 // between them.

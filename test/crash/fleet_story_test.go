@@ -31,9 +31,11 @@ const (
 	failed fleetStory = "failed"
 	// superseded: a newer version comes while the first cluster is at the hold of its wave.
 	superseded fleetStory = "superseded"
+	// patched: as succeeded, and the clusters set the images themselves.
+	patched fleetStory = "patched"
 )
 
-func fleetStories() []fleetStory { return []fleetStory{succeeded, failed, superseded} }
+func fleetStories() []fleetStory { return []fleetStory{succeeded, failed, superseded, patched} }
 
 // waves returns the waves of a story, and what happens on failures.
 func (s fleetStory) waves() string {
@@ -43,6 +45,8 @@ func (s fleetStory) waves() string {
 		more = "\n  localPauses: Keep\n  onFailure: {budget: Withdraw}"
 	case superseded:
 		first = "holdAt: {step: 1, pause: {}}"
+	case patched:
+		more = "\n  delivery: Patch"
 	}
 	return fmt.Sprintf(`
   waves:
@@ -79,7 +83,7 @@ kind: FleetRollout
 metadata: {name: app}
 spec:
   clusters: {matchLabels: {run: NAMESPACE}}
-  release: {version: v2}`
+  release: {version: v2, images: {c: "app:2"}}`
 
 // fleetRun is a story in one namespace.
 type fleetRun struct {
@@ -129,8 +133,11 @@ func (f *fleetRun) release(ctx context.Context) error {
 	}
 	f.begin()
 	first, second := f.deliver, f.govern
-	if f.story == failed {
+	switch f.story {
+	case failed:
 		first, second = second, first
+	case patched:
+		first = func(context.Context) error { return nil }
 	}
 	if err := first(ctx); err != nil {
 		return err
@@ -140,7 +147,7 @@ func (f *fleetRun) release(ctx context.Context) error {
 	}
 	var err error
 	switch f.story {
-	case succeeded:
+	case succeeded, patched:
 		err = f.decide(ctx, api.FleetCommandApprove)
 	case failed:
 		err = f.failInTheSecondWave(ctx)
@@ -279,7 +286,7 @@ func (f *fleetRun) supersede(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	newer := []byte(`{"spec":{"release":{"version":"v3"}}}`)
+	newer := []byte(`{"spec":{"release":{"version":"v3","images":{"c":"app:3"}}}}`)
 	if _, err := f.ground.eu1.objects.Resource(api.FleetRolloutResource()).Namespace(f.namespace).Patch(ctx, app, types.MergePatchType, newer, metav1.PatchOptions{}); err != nil {
 		return fmt.Errorf("release the third version: %w", err)
 	}

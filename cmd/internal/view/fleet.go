@@ -49,6 +49,9 @@ func (d *drawing) permitText(f *api.RolloutFleetStatus) string {
 		}
 	case api.FleetVerbHold:
 		text = "hold the release of " + version + " at its step"
+		if version == "" { // the hub holds whatever is under way
+			text = "hold each release at its step"
+		}
 	case api.FleetVerbAbort:
 		text = "go back from the release under way"
 	case api.FleetVerbWithdraw:

@@ -14,6 +14,9 @@ import (
 // maxSkew is how far the clocks of the hub and of a member may be apart.
 const maxSkew = 2 * time.Minute
 
+// neverHeard stands for the phase of a FleetMember that has none yet.
+const neverHeard = "NeverHeard"
+
 // Attention is something that needs a person, with the command to type.
 type Attention struct {
 	Namespace    string            `json:"namespace,omitempty"`
@@ -74,7 +77,7 @@ func (s Style) memberAttention(m *api.FleetMember) *Attention {
 	case m.Status.Phase == api.FleetMemberNameTaken:
 		a.Reason, a.Command = "NameTaken", s.withContext(s.program()+" fleet join NAME --hub-nats-url URL")
 	case m.Status.Phase == "":
-		a.Reason, a.Command = "NeverHeard", there("kubectl logs -n sluice-system deployment/sluice-executor")
+		a.Reason, a.Command = neverHeard, there("kubectl logs -n sluice-system deployment/sluice-executor")
 		a.Message = "The hub has never heard this cluster; apply there what sluice fleet join has printed for it"
 		a.Since = &metav1.MicroTime{Time: m.CreationTimestamp.Time}
 	case m.Status.Enforcement == api.FleetEnforcementNone:

@@ -94,6 +94,8 @@ func (s Style) ClusterCommand(r *api.FleetRollout, cluster, reason string) strin
 	case "Unreachable", "NotDelivered", "NoEnforcement", "NameTaken", "NoIdentity", "Blocked", string(api.FleetTargetNoWayBack), string(api.FleetTargetUnknown),
 		api.FleetUnpermittedNotHeld, api.FleetUnpermittedRecreated:
 		return s.FleetCommand("skip", r, cluster)
+	case api.FleetReasonContainersDiffer: // another try would fail alike
+		return s.FleetCommand("release", r, "--image", "CONTAINER=IMAGE")
 	case "AwaitsPerson", "Overridden": // in the cluster itself, whose context this program does not know
 		return fmt.Sprintf("%s get rollout %s -n %s --context %s", s.program(), r.Name, r.Namespace, cluster)
 	}

@@ -2,6 +2,7 @@ package fleetview
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -52,8 +53,11 @@ func NewPlan(v View, waves []fleet.WaveForecast) Plan {
 				w.Name, clustersText(len(w.Clusters)), need))
 		}
 	}
-	if r.Spec.Release == nil {
+	switch release := r.Spec.Release; {
+	case release == nil:
 		p.Warnings = append(p.Warnings, "spec.release names no version, so no release begins")
+	case slices.ContainsFunc(r.Status.Blocked, func(b api.FleetBlock) bool { return b.Version == release.Key() && !b.Unblocked }):
+		p.Warnings = append(p.Warnings, p.Version+" was withdrawn before, so its release stands still (Blocked) until a user allows it again by sluice fleet unblock")
 	}
 	for i := range v.Members {
 		if m := &v.Members[i]; taken[m.Name] {

@@ -1,6 +1,7 @@
 package fleetview
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -89,14 +90,14 @@ func MemberTable(members []api.FleetMember, now time.Time) (*metav1.Table, error
 	t := newTable(8, "Name", "Phase", "Last_Seen", "Enforcement", "Version", "Skew", "Cordoned", "Age", "Labels", "Message")
 	for i := range members {
 		m := &members[i]
-		seen, skew := "", ""
+		phase, seen, skew := cmp.Or(string(m.Status.Phase), neverHeard), "", ""
 		if m.Status.LastSeen != nil {
 			seen = age(now, m.Status.LastSeen.Time)
 		}
 		if m.Status.ClockSkew != nil {
 			skew = m.Status.ClockSkew.Duration.String()
 		}
-		if err := addRow(t, m.ObjectMeta, m.Name, string(m.Status.Phase), seen, string(m.Status.Enforcement), m.Status.Version, skew, cordonText(m.Spec.Cordoned, now),
+		if err := addRow(t, m.ObjectMeta, m.Name, phase, seen, string(m.Status.Enforcement), m.Status.Version, skew, cordonText(m.Spec.Cordoned, now),
 			age(now, m.CreationTimestamp.Time), labelSet(m.Labels).String(), m.Status.Message); err != nil {
 			return nil, err
 		}
