@@ -158,7 +158,7 @@ spec:
 	f.play(
 		turn{"no release takes no command", []string{"pause"}, 1, "", "FleetRollout shop/checkout has no release; begin one with: sluice fleet release checkout --version VERSION -n shop"},
 		turn{"a version is released", []string{"release", "--version", "v2"}, 0, "fleetrollout.sluice.dev/checkout releases v2\n", "Follow it with: sluice fleet status checkout -n shop"},
-		turn{"it is named already", []string{"release", "--version", "v2"}, 0, "fleetrollout.sluice.dev/checkout names already v2\n", ""},
+		turn{"it is named already", []string{"release", "--version", "v2"}, 0, "fleetrollout.sluice.dev/checkout names v2 already\n", ""},
 		turn{"it is waited for", []string{"status", "--version", "v2", "--timeout", "300ms"}, codeUndecided, "", "error: the release of v2 in FleetRollout shop/checkout has not ended after 300ms"},
 		turn{"an approval comes too early", []string{"approve"}, 1, "", "no wave of FleetRollout shop/checkout waits for an approval: "},
 	)

@@ -132,13 +132,13 @@ func (d *Receiver) submitEvent(ctx context.Context, caller Caller, it requestIte
 	}
 	request, err := event.ParseRequest(it.event)
 	if err != nil {
-		return a.withRefusal(api.RefusalMalformed, "The event is no approval: "+err.Error()+"."), nil
+		return a.withRefusal(api.RefusalMalformed, "The event is neither an approval nor a release: "+err.Error()+"."), nil
 	}
 	about := request.About
 	about.Cluster = d.ClusterName
 	key := queue.KeyOf(about)
 	if err := key.Validate(); err != nil {
-		return a.withRefusal(api.RefusalMalformed, "The event's subject names no Rollout: "+err.Error()+"."), nil
+		return a.withRefusal(api.RefusalMalformed, "The event's subject names no Rollout or FleetRollout: "+err.Error()+"."), nil
 	}
 	bound, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
