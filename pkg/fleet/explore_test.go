@@ -28,6 +28,7 @@ func models(t testing.TB) []*model {
 	one := api.FleetWave{MaxConcurrency: number(1)}
 	all := api.FleetWave{MaxConcurrency: number(2)}
 	first := api.FleetWave{MaxConcurrency: number(1), Percent: 50}
+	quarter := api.FleetWave{MaxConcurrency: number(1), Percent: 25}
 	manual := first
 	manual.Pause = &api.Pause{}
 	held := api.FleetWave{MaxConcurrency: number(2), HoldAt: &api.FleetHoldAt{Step: 1, Soak: minutes(5), Pause: &api.Pause{}}}
@@ -40,6 +41,7 @@ func models(t testing.TB) []*model {
 		{name: "two clusters, two waves", members: 2, spec: demoSpec(t, nil, manual, one), user: every},
 		{name: "metrics fail", members: 2, spec: demoSpec(t, nil, soaked, one), fails: true, user: every},
 		{name: "metrics fail within budgets", members: 3, spec: demoSpec(t, tolerant, first, all), fails: true},
+		{name: "four clusters, three waves", members: 4, spec: demoSpec(t, nil, quarter, first, one), fails: true},
 		{name: "clusters are cut off", members: 2, spec: demoSpec(t, tolerant, first, one), cuts: true, user: every},
 		{name: "clusters of one wave are cut off", members: 2, spec: demoSpec(t, tolerant, one), cuts: true},
 		{name: "a hold at step 1", members: 2, spec: demoSpec(t, nil, held), fails: true, user: []api.FleetCommandAction{api.FleetCommandPause, api.FleetCommandResume, api.FleetCommandReject}},
@@ -450,18 +452,17 @@ func (w *world) normalise(text string) string {
 
 // scan returns a JSON text with other times and counters. JSON inside of strings has escaped quotes.
 func scan(text string, atTime func(time.Time) string, atCounter func(name string, n int) string) string {
-	var out strings.Builder
+	out := make([]byte, 0, len(text))
 	for {
 		quote := strings.IndexByte(text, '"')
 		if quote < 0 {
-			out.WriteString(text)
-			return out.String()
+			return string(append(out, text...))
 		}
-		out.WriteString(text[:quote+1])
+		out = append(out, text[:quote+1]...)
 		text = text[quote+1:]
-		end := strings.IndexAny(text, `\"`)
-		if end < 0 {
-			continue
+		end := 0
+		for end < len(text) && text[end] != '"' && text[end] != '\\' {
+			end++
 		}
 		word := text[:end]
 		switch word {
@@ -472,7 +473,7 @@ func scan(text string, atTime func(time.Time) string, atCounter func(name string
 				digits++
 			}
 			n, _ := strconv.Atoi(rest[:digits])
-			out.WriteString(word + atCounter(word, n))
+			out = append(append(out, word...), atCounter(word, n)...)
 			text = rest[digits:]
 			continue
 		}
@@ -481,7 +482,7 @@ func scan(text string, atTime func(time.Time) string, atCounter func(name string
 				word = atTime(at)
 			}
 		}
-		out.WriteString(word)
+		out = append(out, word...)
 		text = text[end:]
 	}
 }
