@@ -131,11 +131,11 @@ func (p *planner) restoreTemplate(of *rollout.Revision) bool {
 
 // abortMessage says why the release was aborted, where requests go, and what to do next. The condition keeps the reason as long as the abort lasts.
 func (p *planner) abortMessage() string {
-	traffic := p.trafficAfterAbort()
+	traffic, next := p.trafficAfterAbort(), p.afterAbort()
 	if c := p.findCondition(api.ConditionProgressing); c != nil && c.Reason == api.ReasonAborted {
 		for _, said := range []string{rollout.TrafficUnready, rollout.TrafficStable, rollout.TrafficReturns, rollout.TrafficUnserved} {
-			if before, after, found := strings.Cut(c.Message, said); found {
-				return before + traffic + after
+			if before, _, found := strings.Cut(c.Message, said); found {
+				return before + traffic + " " + next
 			}
 		}
 		return c.Message
@@ -147,18 +147,24 @@ func (p *planner) abortMessage() string {
 			break
 		}
 	}
-	next := fmt.Sprintf("Release another version, roll the workload back, or try again: sluice retry %s -n %s", p.seen.Name, p.seen.Namespace)
-	switch f := p.status.Fleet; {
-	case !p.governed() || !p.needsPermit():
-	case p.blockedKey(p.templateVersion()) != "":
-		next = fmt.Sprintf("Release another version, or type at the hub: sluice fleet unblock %s %s -n %s", f.FleetRollout.Name, p.blockedKey(p.templateVersion()), f.FleetRollout.Namespace)
-	default:
-		next = fmt.Sprintf("Release another version, roll the workload back, or, to try again, type at the hub: sluice fleet retry %s CLUSTER -n %s", f.FleetRollout.Name, f.FleetRollout.Namespace)
-	}
-	if p.m.FinaliseReason == api.FinaliseRollback {
-		next = "The workload gets its stable version back."
-	}
 	return fmt.Sprintf("Stopped at %s %s %s", rollout.EndSentence(why), traffic, next)
+}
+
+// afterAbort says what to do after an abort.
+func (p *planner) afterAbort() string {
+	f, blocked := p.status.Fleet, ""
+	if p.governed() && p.seen.Workload != nil {
+		blocked = p.blockedKey(p.templateVersion())
+	}
+	switch {
+	case p.m.FinaliseReason == api.FinaliseRollback:
+		return "The workload gets its stable version back."
+	case blocked != "":
+		return fmt.Sprintf("Release another version, or allow this one again at the hub: sluice fleet unblock %s %s -n %s", f.FleetRollout.Name, blocked, f.FleetRollout.Namespace)
+	case p.governed() && p.needsPermit():
+		return fmt.Sprintf("Release another version, roll the workload back, or try again from the hub: sluice fleet retry %s CLUSTER -n %s", f.FleetRollout.Name, f.FleetRollout.Namespace)
+	}
+	return fmt.Sprintf("Release another version, roll the workload back, or try again: sluice retry %s -n %s", p.seen.Name, p.seen.Namespace)
 }
 
 // trafficAfterAbort says where requests go after an abort.

@@ -198,6 +198,23 @@ func TestAPermitBeginsOneRelease(t *testing.T) {
 	}
 }
 
+// After an abort, the message names what the fleet lets a user do.
+func TestAnAbortInAFleetNamesWhatHelps(t *testing.T) {
+	t.Parallel()
+	aborted := func() *given { return underPermit(1).Told(api.CommandAbort).Planned().Cleared().Planned() }
+	for sentence, test := range map[string]struct {
+		given *given
+		want  string
+	}{
+		"alone": {aborted(), "or try again from the hub: sluice fleet retry demo CLUSTER -n shop"},
+		"and the fleet withdraws the version later": {aborted().permit(api.FleetVerbWithdraw).Planned(), "or allow this one again at the hub: sluice fleet unblock demo version/v2 -n shop"},
+	} {
+		if got := test.given.Planned().condition(api.ConditionProgressing).Message; !strings.HasSuffix(got, test.want) {
+			t.Errorf("%s it says %q, want the end %q", sentence, got, test.want)
+		}
+	}
+}
+
 // A Rollout that was deleted and created again begins nothing under the permit of the first one.
 func TestAPermitIsForOneRollout(t *testing.T) {
 	t.Parallel()

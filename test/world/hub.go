@@ -57,7 +57,7 @@ func (h *Hub) Report(name types.NamespacedName, _ api.FleetReference, r api.Flee
 	h.reports[name] = r
 	close(h.changed)
 	h.changed = make(chan struct{})
-	waits := slices.Contains([]string{api.FleetReasonAwaitingPermit, api.FleetReasonPlanChanged}, r.Reason) || strings.Contains(r.Message, "sluice fleet retry") ||
+	waits := slices.Contains([]string{api.FleetReasonAwaitingPermit, api.FleetReasonPlanChanged}, r.Reason) || strings.Contains(r.Message, "has ended without success in this cluster") ||
 		r.State == api.FleetReportCompleted && r.Template.Revision != r.Stable.Revision
 	open := h.open[name]
 	h.mu.Unlock()
