@@ -212,6 +212,13 @@ func (c *cli) noFleetRollout(ctx context.Context, h hub, name string) string {
 	if h.memberless(ctx) {
 		return text + " " + c.chooseHub()
 	}
+	if here, err := h.objects.Resource(api.FleetRolloutResource()).Namespace(h.namespace).List(ctx, metav1.ListOptions{}); err == nil && len(here.Items) > 0 {
+		var names []string
+		for _, r := range here.Items {
+			names = append(names, r.GetName())
+		}
+		text += " There are: " + strings.Join(names, ", ") + "."
+	}
 	return fmt.Sprintf(`%s Create it on the hub, with the name of a FleetPlan, and name it in spec.fleet of the Rollout in each cluster:
 kubectl create -f - <<END
 {"apiVersion": "sluice.dev/v1alpha1", "kind": "FleetRollout", "metadata": {"name": %q, "namespace": %q}, "spec": {"plan": "PLAN"}}

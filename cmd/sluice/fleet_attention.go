@@ -55,7 +55,11 @@ func (c *cli) showAttention(ctx context.Context, o fleetListOptions) error {
 		return c.printValues(o.output, map[string]any{"attention": list})
 	}
 	if len(list) == 0 {
-		fmt.Fprintln(c.errors, "Nothing needs a person.")
+		text := "Nothing needs a person."
+		if err == nil && len(members) == 0 {
+			text = c.chooseHub()
+		}
+		fmt.Fprintln(c.errors, text)
 		return nil
 	}
 	_, err = fmt.Fprintln(c.out, strings.Join(fleetview.AttentionLines(list, style, time.Now()), "\n"))

@@ -178,7 +178,7 @@ spec:
 		turn{"another wave does not wait", []string{"approve", "--wave", "rest"}, 1, "", "wave rest of FleetRollout shop/checkout has not begun"},
 		turn{"a rejection holds", []string{"reject", "--comment", "orders fail"}, 0, "FleetRollout shop/checkout has followed Reject by ", "the release goes no further (Reject by "},
 		turn{"it is rejected already", []string{"reject"}, 0, "is rejected already by ", ""},
-		turn{"an approval takes it back", []string{"approve", "--wave", "canary", "--reason", "e2e green"}, 0, ": e2e green; it is ", "the release goes on (Approve by "},
+		turn{"an approval takes it back", []string{"approve", "--wave", "canary", "--reason", "e2e green"}, 0, ": e2e green; it is ", "the release is approved (Approve by "},
 		turn{"twice is once", []string{"approve", "--wave", "canary"}, 0, "wave canary of FleetRollout shop/checkout has passed already\n", ""},
 		turn{"a wave without clusters proves nothing", []string{"status", fleetLimit}, codeRefused, "0 clusters of wave rest have completed, and 1 is needed", "to pass over the wave, type: sluice fleet skip checkout -n shop"},
 		turn{"a cluster that is not there", []string{"skip", "eu9"}, 1, "", `"eu9" is no cluster of the release of FleetRollout shop/checkout; list them with: sluice fleet targets checkout -n shop`},

@@ -32,6 +32,13 @@ func TestAnInstallationKeepsItsFleet(t *testing.T) {
 		t.Errorf("without a fleet, the executors have %+v", flags)
 	}
 
+	for command, wantCode := range map[string]int{"members": 0, "list -A": 0, "attention -A": 0, "get checkout": 1} {
+		args := append(append([]string{"fleet"}, strings.Fields(command)...), "--kubeconfig", cluster.Kubeconfig)
+		if code, _, errors := sluice(t.Context(), args...); code != wantCode || !strings.Contains(errors, "This cluster has no FleetMembers. If it is not the hub of the fleet, choose the hub with --context.") {
+			t.Errorf("in a cluster without members, %s ends with %d: %s", command, code, errors)
+		}
+	}
+
 	applies := strings.Fields(applyObjects + " -f -")[1:]
 	code, key, errors := sluice(t.Context(), "fleet", "hub-key")
 	if code != 0 {

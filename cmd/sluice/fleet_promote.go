@@ -86,7 +86,7 @@ func (c *cli) fleetUnblockCommand() *cobra.Command {
 		examples: []string{"unblock checkout v1.42.0 -n shop --reason \"it was the database\""},
 		args:     cobra.ExactArgs(2), complete: c.completeBlocked,
 		order: func(_ context.Context, args []string) (fleetOrder, error) {
-			return fleetOrder{action: api.FleetCommandUnblock, foretells: "clusters may get " + args[1] + " again", complete: func(r *api.FleetRollout, command *api.FleetCommand) (done string, err error) {
+			return fleetOrder{action: api.FleetCommandUnblock, foretells: "clusters may get " + args[1] + " again; unless they set the images themselves, deliver it again to those that have gone back", complete: func(r *api.FleetRollout, command *api.FleetCommand) (done string, err error) {
 				command.Version, done, err = blockedKey(r, args[1])
 				return done, err
 			}}, nil

@@ -64,6 +64,9 @@ func (c *cli) releaseFleet(ctx context.Context, arg string, o fleetReleaseOption
 	if err != nil {
 		return err
 	}
+	if r.Spec.Delivery == api.FleetDeliveryPatch && len(release.Images) == 0 {
+		return fmt.Errorf("the clusters of %s set the images themselves (delivery Patch), so name them: --image CONTAINER=IMAGE for each container", fullName(r))
+	}
 	if err := c.checkPlan(ctx, h, r, o.plan); err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ var fleetVariable = []variablePart{
 	// The width of a column depends on the version of the program, which a build without version control lacks.
 	{regexp.MustCompile(`(?m)^  NAME +PHASE +LAST_SEEN .*$`), "  NAME   PHASE   LAST_SEEN ..."},
 	{regexp.MustCompile(`(?m)^(  \w+) +Ready +\S+ +Policy .*$`), "${1}    Ready   Ns ..."},
-	{regexp.MustCompile(`(?m)^(  \w+ +\d \w+ +Completed) +(?:\d+[hms])+ *$`), "${1}   Ns"},
+	{regexp.MustCompile(`(?m)^(  \w+ +\d \w+ +Completed) +(v\d) +(?:\d+[hms])+ *$`), "${1}   ${2}   Ns"},
 	// The hub draws the clusters of a wave in an order that depends on the UID of the FleetRollout.
 	{regexp.MustCompile(`(?m)^(.*\|- )us1(  .*\n.*- )ap1(  .*)$`), "${1}ap1${2}us1${3}"},
 	{regexp.MustCompile(`(?m)^  us1( +2 everyone .*\n  )ap1( +2 everyone .*)$`), "  ap1${1}us1${2}"},
@@ -64,12 +64,12 @@ func withoutFleetVariables(transcript string) string {
 // A slow machine and a long path of temporary files change nothing in the transcript of a fleet.
 func TestTheTranscriptOfAFleetHasNothingThatVaries(t *testing.T) {
 	wantReplaced(t, withoutFleetVariables, map[string]string{
-		"--dir /var/folders/x/sluice-demo-144/eu1\n":                                  "--dir DIR/eu1\n",
-		"         `- ap1  Deferred for 1m3s, Unreachable\n":                           "         `- ap1  Deferred for Ns, Unreachable\n",
-		"  ap1       2 everyone   Completed                        1m0s    \n":        "  ap1       2 everyone   Completed   Ns\n",
-		"  eu1    Ready   12s         Policy        v0.3.0    0s               16s\n": "  eu1    Ready   Ns ...\n",
-		"      |- us1  Withdrawn for 0s\n      `- ap1  Withdrawn for 0s\n":            "             |- ap1  Withdrawn for Ns\n      `- us1  Withdrawn for Ns\n",
-		"  us1  2 everyone  Completed  9s\n  ap1  2 everyone  Completed  0s\n":        "  ap1  2 everyone  Completed   Ns\n  us1  2 everyone  Completed   Ns\n",
-		"  03:08:08  us1: that is 0.03 s after the measurement\n":                     "  HH:MM:SS  us1: that is N.NN s after the measurement\n",
+		"--dir /var/folders/x/sluice-demo-144/eu1\n":                                   "--dir DIR/eu1\n",
+		"         `- ap1  Deferred for 1m3s, Unreachable\n":                            "         `- ap1  Deferred for Ns, Unreachable\n",
+		"  ap1       2 everyone   Completed                   v2     1m0s    \n":       "  ap1       2 everyone   Completed   v2   Ns\n",
+		"  eu1    Ready   12s         Policy        v0.3.0    0s               16s\n":  "  eu1    Ready   Ns ...\n",
+		"      |- us1  Withdrawn for 0s\n      `- ap1  Withdrawn for 0s\n":             "             |- ap1  Withdrawn for Ns\n      `- us1  Withdrawn for Ns\n",
+		"  us1  2 everyone  Completed  v2  9s\n  ap1  2 everyone  Completed  v2  0s\n": "  ap1  2 everyone  Completed   v2   Ns\n  us1  2 everyone  Completed   v2   Ns\n",
+		"  03:08:08  us1: that is 0.03 s after the measurement\n":                      "  HH:MM:SS  us1: that is N.NN s after the measurement\n",
 	})
 }

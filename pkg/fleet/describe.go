@@ -25,7 +25,7 @@ func (p *planner) describeStatus() {
 	for _, name := range p.names {
 		c := p.clusters[name]
 		counts[c.phase]++
-		if reason := c.personNeeded(); reason != "" {
+		if reason := p.personNeeded(c); reason != "" {
 			since := c.status.Since
 			if c.target == nil { // its status is not kept
 				since = p.attentionSince(name, reason)
@@ -54,17 +54,20 @@ func needsPerson(s api.FleetRolloutStatus) bool {
 	return s.Phase == api.FleetPhaseWithdrawn || s.Phase == api.FleetPhaseAborted || standsStill(s)
 }
 
-// personNeeded returns why a cluster needs a person, "" if it does not.
-func (c *cluster) personNeeded() string {
+// personNeeded returns why a cluster needs a person, "" if it does not. A release that goes back waits for no delivery.
+func (p *planner) personNeeded(c *cluster) string {
+	undelivered := c.reason == reasonNotDelivered || c.reason == reasonBlocked || c.reason == reasonNoIdentity
 	switch c.phase {
 	case api.FleetTargetFailed, api.FleetTargetDiverged, api.FleetTargetNoWayBack, api.FleetTargetUnpermitted, api.FleetTargetUnknown:
 		return cmp.Or(c.reason, string(c.phase))
 	case api.FleetTargetDeferred:
-		if c.reason != reasonCordoned {
+		if c.reason != reasonCordoned && (!undelivered || p.status.Verb == api.FleetVerbRelease) {
 			return c.reason
 		}
 	case api.FleetTargetAwaitingDelivery:
-		return c.reason
+		if p.status.Verb == api.FleetVerbRelease {
+			return c.reason
+		}
 	}
 	switch {
 	case c.reason == api.FleetReasonPlanChanged:

@@ -79,7 +79,7 @@ func (p *planner) readRelease() bool {
 	known := p.status.Release != nil && p.status.Release.Version == p.seen.Release.Version && api.FleetImagesDigest(p.status.Release.Images) == api.FleetImagesDigest(p.seen.Release.Images)
 	switch {
 	case key == "" && p.status.Release == nil:
-		p.setPhase(api.FleetPhaseIdle, "NoRelease", "No version is named; set spec.release, or type: sluice fleet release "+p.seen.Name+" -n "+p.seen.Namespace)
+		p.setPhase(api.FleetPhaseIdle, "NoRelease", "No version is named; set spec.release, or type: sluice fleet release "+p.seen.Name+" --version VERSION -n "+p.seen.Namespace)
 		return false
 	case key != "" && !known && p.seen.SpecProblem != "" && p.status.Release == nil:
 		p.setPhase(api.FleetPhaseStalled, "InvalidPlan", p.seen.SpecProblem)

@@ -166,17 +166,23 @@ func (p *planner) planWave() bool {
 }
 
 func (p *planner) enterStage(stage api.FleetWaveStage, reason string) bool {
+	return p.enterDescribed(stage, reason, "is in stage "+string(stage))
+}
+
+// enterDescribed enters a stage, and records what the wave then does.
+func (p *planner) enterDescribed(stage api.FleetWaveStage, reason, does string) bool {
 	w := p.wave()
-	p.record(string(w.Stage), string(stage), reason, fmt.Sprintf("wave %d (%s) is in stage %s", p.status.Wave, w.Name, stage), "")
+	p.record(string(w.Stage), string(stage), reason, fmt.Sprintf("wave %d (%s) %s", p.status.Wave, w.Name, does), "")
 	w.Stage, w.Since = stage, p.microNow()
 	return true
 }
 
 // enterPause begins a new pause, to which an approval or a rejection belongs.
 func (p *planner) enterPause(stage api.FleetWaveStage, pause Pause) bool {
-	if pause.Waits() {
-		p.status.PauseSeq++
+	if !pause.Waits() {
+		return p.enterDescribed(stage, "Reached", "has no pause")
 	}
+	p.status.PauseSeq++
 	return p.enterStage(stage, "Reached")
 }
 

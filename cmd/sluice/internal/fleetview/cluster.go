@@ -20,7 +20,9 @@ type Cluster struct {
 	Phase    api.FleetTargetPhase `json:"phase"`
 	Reason   string               `json:"reason,omitempty"`
 	// Step counts from 1; it is 0 for a cluster that is in no step.
-	Step    int32             `json:"step,omitempty"`
+	Step int32 `json:"step,omitempty"`
+	// Runs is the last version that all pods of the cluster have run, "" if the hub does not know it.
+	Runs    string            `json:"runs,omitempty"`
 	Since   *metav1.MicroTime `json:"since,omitempty"`
 	Message string            `json:"message,omitempty"`
 
@@ -80,6 +82,9 @@ func (c *Cluster) readTarget() {
 	c.Phase, c.Reason, c.Since = s.Phase, s.Reason, s.Since
 	if r := s.Report; r != nil {
 		c.Step, c.Message = r.Step, r.Message
+		if keys := r.Stable.Keys(); len(keys) > 0 {
+			c.Runs = KeyText(keys[0])
+		}
 	}
 	switch permit := c.target.Spec.Permit; {
 	case c.Message != "":

@@ -24,6 +24,9 @@ func (s Style) NextCommands(r *api.FleetRollout) []Hint {
 		if status.Reason == "Approval" {
 			return []Hint{hint("to approve", "approve"), hint("to reject", "reject")}
 		}
+		if status.Reason == "Delivery" {
+			return []Hint{hint("to see which clusters wait, and deliver the version there", "targets")}
+		}
 	case api.FleetPhaseWithdrawing:
 		return []Hint{hint("to pass over a cluster that does not go back", "skip", "CLUSTER")}
 	case api.FleetPhaseWithdrawn:

@@ -66,7 +66,7 @@ func RolloutTable(rollouts []api.FleetRollout, now time.Time) (*metav1.Table, er
 
 // TargetTable returns a row for each cluster of a release.
 func TargetTable(clusters []Cluster, now time.Time) (*metav1.Table, error) {
-	t := newTable(7, "Cluster", "Wave", "Phase", "Reason", "Step", "Since", "Message")
+	t := newTable(8, "Cluster", "Wave", "Phase", "Reason", "Step", "Runs", "Since", "Message")
 	for _, c := range clusters {
 		wave, step, since := "", "", ""
 		if c.Wave > 0 {
@@ -78,7 +78,7 @@ func TargetTable(clusters []Cluster, now time.Time) (*metav1.Table, error) {
 		if c.Since != nil {
 			since = age(now, c.Since.Time)
 		}
-		if err := addRow(t, metav1.ObjectMeta{Name: c.Name, UID: types.UID(c.Name), ResourceVersion: "1"}, c.Name, wave, string(c.Phase), c.Reason, step, since, c.Message); err != nil {
+		if err := addRow(t, metav1.ObjectMeta{Name: c.Name, UID: types.UID(c.Name), ResourceVersion: "1"}, c.Name, wave, string(c.Phase), c.Reason, step, c.Runs, since, c.Message); err != nil {
 			return nil, err
 		}
 	}
