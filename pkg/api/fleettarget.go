@@ -91,6 +91,9 @@ type FleetPermit struct {
 	// How many clusters the release has in all.
 	// +optional
 	Clusters int32 `json:"clusters,omitempty"`
+	// Name of the wave of the cluster, for people. Empty for Abort and Withdraw.
+	// +optional
+	Wave string `json:"wave,omitempty"`
 }
 
 // FleetVersion is one version of a workload, as its own cluster sees it.

@@ -61,6 +61,9 @@ func (p *planner) permitOf(c *cluster, g *api.FleetGrant) api.FleetPermit {
 	permit.HoldAt, permit.NotAfter, permit.LocalPauses, permit.NoTraffic = g.HoldAt, &end, p.spec.Written.LocalPauses, c.member.NoTraffic
 	permit.Revision, permit.PlanHash = c.report.Template.Revision, c.report.PlanHash
 	permit.SkipAnalyses, permit.RolloutUID = p.skippedAnalyses(c), c.report.RolloutUID
+	if c.wave > 0 {
+		permit.Wave = p.status.Waves[c.wave-1].Name
+	}
 	if p.delivers(c.report) {
 		permit.Revision, permit.Images = "", p.status.Release.Images
 	}

@@ -336,7 +336,7 @@ func TestAPermitNamesTheTemplateAndTheEnd(t *testing.T) {
 	r.PlanHash = "p1"
 	g.Reports["c0"] = r
 	end := metav1.NewMicroTime(start.Add(45 * time.Minute))
-	want := api.FleetPermit{Epoch: 1, Seq: 1, Verb: api.FleetVerbRelease, Version: "version/v2", Revision: "h2", HoldAt: 2, PlanHash: "p1", NotAfter: &end, Clusters: 1}
+	want := api.FleetPermit{Epoch: 1, Seq: 1, Verb: api.FleetVerbRelease, Version: "version/v2", Revision: "h2", HoldAt: 2, PlanHash: "p1", NotAfter: &end, Clusters: 1, Wave: "w1"}
 	got := g.plan().Targets["c0"].Permit
 	want.Epoch = g.Status.Epoch
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -25,7 +25,9 @@ func TestAVersionGoesThroughItsWaves(t *testing.T) {
 	s.phase(api.FleetPhaseWaiting, "Delivery")
 	s.deliver("v2", "eu1", "eu2", "eu3")
 	s.phase(api.FleetPhaseWaiting, "Approval")
-	s.member("eu1", serves("v2"))
+	if wave := s.member("eu1", serves("v2")).Status.Fleet.Permit.Wave; wave != "canary" {
+		t.Errorf("the permit is for the wave %q, want canary", wave)
+	}
 	s.member("eu2", awaitsPermit("v2"))
 	s.member("eu3", awaitsPermit("v2"))
 	s.command(api.FleetCommand{Action: api.FleetCommandApprove})

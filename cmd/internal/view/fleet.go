@@ -59,11 +59,17 @@ func (d *drawing) permitText(f *api.RolloutFleetStatus) string {
 	default:
 		text = string(permit.Verb)
 	}
+	if permit.Wave != "" {
+		text += ", in wave " + permit.Wave
+	}
 	if permit.NotAfter != nil && !permit.NotAfter.IsZero() && (permit.Verb == api.FleetVerbRelease || permit.Verb == api.FleetVerbHold) {
 		text += ", until " + permit.NotAfter.UTC().Format(time.RFC3339)
 		if d.Now.After(permit.NotAfter.Time) {
 			text += d.ink.Red(" (over)")
 		}
+	}
+	if used, s := f.Used, d.Rollout.Status.Sluice; permit.Verb == api.FleetVerbRelease && used != nil && used.Number() == permit.Number() && s != nil && s.Epoch != used.Release {
+		text += ", used up" // by an earlier release
 	}
 	if permit.NoTraffic {
 		text += ", without analyses, because the cluster has no users"
