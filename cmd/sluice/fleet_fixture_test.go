@@ -237,7 +237,8 @@ func (f fleetOfOne) override() {
 	f.play(
 		turn{"the hub is paused", []string{"pause"}, 0, "has followed Pause by ", ""},
 	)
-	f.deliver("v3")
+	// The pause keeps the release in the state that the hub shows.
+	f.Apply(f.T, "shop", strings.NewReplacer("VERSION", "v3", "pause: {duration: 0}", "pause: {}").Replace(fleetApp))
 	f.Await(f.T, "shop", "checkout", func(r *api.Rollout) bool {
 		return r.Status.Phase == api.PhaseProgressing && r.Status.Fleet.Releasing.Version == "v3"
 	})
@@ -247,6 +248,10 @@ func (f fleetOfOne) override() {
 	)
 	f.Do(f.T, "wait", "fleetrollout/checkout", "-n", "shop", `--for=jsonpath={.status.attention[?(@.cluster=="eu1")].reason}=Overridden`, fleetLimit)
 	f.play(turn{"the hub shows it", []string{"attention"}, 0, "CHG0099", ""})
+	f.Await(f.T, "shop", "checkout", world.PausedAt(1))
+	if code, _, errors := sluice(f.Context(), "approve", "checkout", "-n", "shop", "--kubeconfig", f.Kubeconfig); code != 0 {
+		f.Fatalf("approve ended with %d: %s", code, errors)
+	}
 	f.Await(f.T, "shop", "checkout", func(r *api.Rollout) bool { return world.Healthy(r) && r.Status.Fleet.Served[0].Version == "v3" })
 	f.play(
 		turn{"the hub goes on", []string{"resume"}, 0, "has followed Resume by ", ""},

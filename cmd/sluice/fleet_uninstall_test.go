@@ -15,6 +15,7 @@ import (
 func (f fleetOfOne) uninstall() {
 	f.Helper()
 	f.types("kubectl delete fleetrollouts -A --all", "")
+	f.Do(f.T, "wait", "fleettargets", "-n", "shop", "--all", "--for=delete", fleetLimit) // the garbage collector deletes them
 	if left := f.Do(f.T, "get", "fleetrollouts,fleettargets", "-A", "-o", "name"); left != "" {
 		f.Errorf("the hub still has %s", left)
 	}
