@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"sluice.dev/sluice/cmd/internal/view"
 	"sluice.dev/sluice/cmd/sluice/internal/fleetview"
 	"sluice.dev/sluice/pkg/api"
 )
@@ -41,7 +42,7 @@ func (h hub) followFleet(ctx context.Context, r *api.FleetRollout, look func(*ap
 			}
 		}
 		for {
-			if !sleep(ctx, watchAgain) {
+			if !view.SleepContext(ctx, watchAgain) {
 				return nil
 			}
 			next, err := h.readFleetRollout(ctx, r.Name)
@@ -88,18 +89,6 @@ func watchFleet(ctx context.Context, w watch.Interface, r *api.FleetRollout, loo
 				return true, err
 			}
 		}
-	}
-}
-
-// sleep waits, and reports whether ctx is still valid.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
 	}
 }
 
@@ -180,7 +169,9 @@ func (h hub) followChanges(ctx context.Context, of []source, draw func() error) 
 		watched = append(watched, ended)
 		go func() {
 			defer close(ended)
-			h.reportChanges(inner, s, changed)
+			view.ReportChanges(inner, func() (watch.Interface, error) {
+				return h.objects.Resource(s.resource).Namespace(s.namespace).Watch(inner, s.options)
+			}, changed)
 		}()
 	}
 	for {
@@ -189,28 +180,11 @@ func (h hub) followChanges(ctx context.Context, of []source, draw func() error) 
 			return nil
 		case <-changed:
 		}
-		if !sleep(ctx, drawAfter) {
+		if !view.SleepContext(ctx, drawAfter) {
 			return nil
 		}
 		if err := draw(); err != nil && ctx.Err() == nil {
 			return err
 		}
-	}
-}
-
-// reportChanges keeps a watch open and reports its events. Objects are read again after each report, so a broken watch loses no change.
-func (h hub) reportChanges(ctx context.Context, s source, changed chan<- struct{}) {
-	for ctx.Err() == nil {
-		w, err := h.objects.Resource(s.resource).Namespace(s.namespace).Watch(ctx, s.options)
-		if err == nil {
-			for range w.ResultChan() {
-				select {
-				case changed <- struct{}{}:
-				default:
-				}
-			}
-			w.Stop()
-		}
-		sleep(ctx, watchAgain)
 	}
 }

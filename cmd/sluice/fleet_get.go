@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"sluice.dev/sluice/cmd/internal/view"
 	"sluice.dev/sluice/cmd/sluice/internal/fleetview"
 	"sluice.dev/sluice/cmd/sluice/internal/terminal"
 	"sluice.dev/sluice/pkg/api"
@@ -71,7 +72,7 @@ func (h hub) readSettledView(ctx context.Context, r *api.FleetRollout) fleetview
 	v := h.readFleetView(ctx, r)
 	delay := 100 * time.Millisecond
 	for range settleRounds {
-		if v.Settled() || !sleep(ctx, delay) {
+		if v.Settled() || !view.SleepContext(ctx, delay) {
 			return v
 		}
 		next, err := h.readFleetRollout(ctx, r.Name)

@@ -138,8 +138,8 @@ func until(ctx context.Context, what string, done func(context.Context) (bool, e
 	}
 }
 
-// natsCommand, hidden, runs this program as a NATS server, so that its CPU time is measured separately. Its arguments are a directory and the members of a fleet,
-// each of which has its name as its password.
+// natsCommand, hidden, runs this program as a NATS server, so that its CPU time is measured separately. Its arguments are a directory and the members of a fleet.
+// The password of a member is its name.
 const natsCommand = "nats-server"
 
 // natsAddress is the line in which the server prints its address.

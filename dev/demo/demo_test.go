@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"flag"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -56,10 +57,11 @@ const (
 	closeMark = "```\n<!-- /transcript -->"
 )
 
-// docs/demo.md shows exactly the output of the demo, and the pictures show the output of one run.
-func TestTheTranscriptIsWhatTheDemoPrints(t *testing.T) {
+// playDemo builds sluice, runs a demo, and returns what it shows.
+func playDemo(t *testing.T, run func(context.Context, io.Writer, bool) error) string {
+	t.Helper()
 	if testing.Short() {
-		t.Skip("it needs a control plane, which -short leaves out")
+		t.Skip("it needs control planes, which -short leaves out")
 	}
 	t.Chdir("../..")
 	build := exec.Command("go", "build", "-o", "bin/", "./cmd/sluice")
@@ -72,9 +74,15 @@ func TestTheTranscriptIsWhatTheDemoPrints(t *testing.T) {
 	if err := run(ctx, &out, false); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
-	got := withoutVariables(out.String())
+	return out.String()
+}
+
+// docs/demo.md shows exactly the output of the demo, and the pictures show the output of one run.
+func TestTheTranscriptIsWhatTheDemoPrints(t *testing.T) {
+	shown := playDemo(t, run)
+	got := withoutVariables(shown)
 	if *update {
-		rewrite(t, out.String())
+		rewrite(t, shown)
 	}
 	golden := filepath.Join("dev", "demo", "transcript.golden")
 	if diff := cmp.Diff(read(t, golden), got); diff != "" {

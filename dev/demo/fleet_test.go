@@ -1,13 +1,9 @@
 package main
 
 import (
-	"bytes"
-	"context"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -34,21 +30,7 @@ const fleetGolden = "dev/demo/fleet.golden"
 
 // One version goes through three clusters, and another one comes back from all, as the golden transcript shows.
 func TestTheTranscriptOfAFleetIsWhatTheDemoPrints(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it needs control planes, which -short leaves out")
-	}
-	t.Chdir("../..")
-	build := exec.Command("go", "build", "-o", "bin/", "./cmd/sluice")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build sluice: %v\n%s", err, out)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
-	defer cancel()
-	var out bytes.Buffer
-	if err := runFleet(ctx, &out, false); err != nil {
-		t.Fatalf("%v\n%s", err, out.String())
-	}
-	got := withoutFleetVariables(out.String())
+	got := withoutFleetVariables(playDemo(t, runFleet))
 	if *update {
 		save(t, filepath.FromSlash(fleetGolden), got)
 	}

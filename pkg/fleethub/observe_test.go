@@ -60,7 +60,7 @@ func TestWhichAnswersOfAClusterCount(t *testing.T) {
 	arrive(sealed(t, key, 11, api.FleetReportProgressing))
 	want("the second answer", api.FleetReportProgressing)
 	arrive(first)
-	want("an answer that somebody sends again", "")
+	want("an answer that the member sends twice", "")
 	refusals(fleetmessage.ReasonOld, 1)
 	arrive(sealed(t, stranger, 12, api.FleetReportCompleted))
 	want("a forged answer", "")

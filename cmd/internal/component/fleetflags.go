@@ -147,7 +147,7 @@ func readSeed(name string) (nkeys.KeyPair, error) {
 		return nil, fmt.Errorf("%s has no private nkey, which begins with SU: %w", name, err)
 	}
 	if public, err := key.PublicKey(); err != nil || !nkeys.IsValidPublicUserKey(public) {
-		return nil, fmt.Errorf("%s has an nkey that is none of a user; a private key of a user begins with SU", name)
+		return nil, fmt.Errorf("the nkey in %s is not the private key of a user; such a key begins with SU", name)
 	}
 	return key, nil
 }

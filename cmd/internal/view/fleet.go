@@ -49,7 +49,7 @@ func (d *drawing) permitText(f *api.RolloutFleetStatus) string {
 		}
 	case api.FleetVerbHold:
 		text = "hold the release of " + version + " at its step"
-		if version == "" { // the hub holds whatever is under way
+		if version == "" { // the order holds every release of the Rollout
 			text = "hold each release at its step"
 		}
 	case api.FleetVerbAbort:

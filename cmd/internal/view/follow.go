@@ -43,7 +43,7 @@ func (r *Reader) FollowRollout(ctx context.Context, namespace, name string, look
 	return callOnChange(ctx, func(ctx context.Context) []watchSource { return []watchSource{r.rolloutSource(ctx, namespace, name)} }, func() (bool, error) {
 		for {
 			rollout, err := r.ReadRollout(ctx, namespace, name)
-			if answered && errors.Is(err, context.DeadlineExceeded) && sleepContext(ctx, watchRetry) {
+			if answered && errors.Is(err, context.DeadlineExceeded) && SleepContext(ctx, watchRetry) {
 				continue
 			}
 			if err != nil {
@@ -82,7 +82,7 @@ func callOnChange(ctx context.Context, sources func(context.Context) []watchSour
 			return nil
 		case <-changed:
 		}
-		if !sleepContext(ctx, drawDelay) {
+		if !SleepContext(ctx, drawDelay) {
 			return nil
 		}
 		done, err := look()
@@ -143,14 +143,14 @@ func startWatches(ctx context.Context, sources []watchSource, changed chan<- str
 		watched = append(watched, done)
 		go func() {
 			defer close(done)
-			reportChanges(ctx, open, changed)
+			ReportChanges(ctx, open, changed)
 		}()
 	}
 	return watched
 }
 
-// reportChanges keeps a watch open and reports its events. The caller reads the objects again after each report, so a broken watch loses no change.
-func reportChanges(ctx context.Context, open watchSource, changed chan<- struct{}) {
+// ReportChanges keeps a watch open and reports its events. The caller reads the objects again after each report, so a broken watch loses no change.
+func ReportChanges(ctx context.Context, open func() (watch.Interface, error), changed chan<- struct{}) {
 	for ctx.Err() == nil {
 		w, err := open()
 		if err == nil {
@@ -162,12 +162,12 @@ func reportChanges(ctx context.Context, open watchSource, changed chan<- struct{
 			}
 			w.Stop()
 		}
-		sleepContext(ctx, watchRetry)
+		SleepContext(ctx, watchRetry)
 	}
 }
 
-// sleepContext sleeps for d and reports whether ctx is still valid.
-func sleepContext(ctx context.Context, d time.Duration) bool {
+// SleepContext sleeps for d and reports whether ctx is still valid.
+func SleepContext(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
