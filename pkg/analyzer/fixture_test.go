@@ -37,8 +37,9 @@ var shared struct {
 	dir   string
 	// measuring starts the analyzer of all tests that need a running one. All analyzers in one cluster take each other's work. An analyzer that stops no longer
 	// watches the objects that it found missing.
-	measuring sync.Once
-	stop      func()
+	measuring    sync.Once
+	measuringErr error
+	stop         func()
 }
 
 func TestMain(m *testing.M) {

@@ -25,9 +25,9 @@ func says(phase api.AnalysisPhase) world.Goal {
 // begins publishes a hint about the release to the analyzer.
 func (r *release) begins() {
 	r.t.Helper()
-	shared.measuring.Do(func() { shared.stop, shared.err = r.RunAnalyzer(context.Background(), r.hosts()) })
-	if shared.err != nil {
-		r.t.Fatal(shared.err)
+	shared.measuring.Do(func() { shared.stop, shared.measuringErr = r.RunAnalyzer(context.Background(), r.hosts()) })
+	if shared.measuringErr != nil {
+		r.t.Fatal(shared.measuringErr)
 	}
 	r.hint()
 }
