@@ -120,7 +120,7 @@ func (e *explorer) keep(k known) {
 // checkRequests makes every request in every selected state, and follows the helpful moves to the end.
 func (e *explorer) checkRequests(m *model) {
 	for _, r := range requests() {
-		reached := map[string]end{}
+		reached := map[stateKey]end{}
 		for _, k := range e.asked {
 			w := k.world
 			m.check.doing = "asking for " + r.name
@@ -138,9 +138,9 @@ func (e *explorer) checkRequests(m *model) {
 }
 
 // follow follows the moves of helpful users and controllers, up to a state with a known end.
-func (r request) follow(w world, reached map[string]end, trace *[]string) end {
+func (r request) follow(w world, reached map[stateKey]end, trace *[]string) end {
 	type visit struct {
-		key  string
+		key  stateKey
 		runs int
 	}
 	var walk []visit

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"crypto/sha256"
 	"flag"
 	"fmt"
 	"slices"
@@ -14,11 +15,12 @@ import (
 // explorer visits every state that a model can reach. A state is a world without its counters: two worlds with the same key behave alike.
 type explorer struct {
 	name    string
-	ids     map[string]int32
+	ids     map[stateKey]int32
 	parents []int32
 	names   []string
 	helpful []int32 // the next state if every actor helps; -1 if the world is idle
 	todo    []known
+	after   world // the world after the move that expand makes, in one place for all moves
 
 	asked  []known // states in which all requests are made
 	stride int32
@@ -44,14 +46,16 @@ var (
 )
 
 func explore(m *model) *explorer {
-	e := &explorer{name: m.name, ids: map[string]int32{}, stride: 1, most: *askedStates}
+	e := &explorer{name: m.name, ids: map[stateKey]int32{}, stride: 1, most: *askedStates}
 	if len(m.spec.Steps) > 2 {
 		e.most = everyState
 	}
-	e.reach(newWorld(m), -1, "start")
+	first := newWorld(m)
+	e.reach(&first, -1, "start")
 	for len(e.todo) > 0 {
 		last := len(e.todo) - 1
 		next := e.todo[last]
+		e.todo[last] = known{} // the garbage collector frees its world
 		e.todo = e.todo[:last]
 		e.expand(next)
 	}
@@ -61,7 +65,7 @@ func explore(m *model) *explorer {
 }
 
 // reach returns the id of a state, and queues a new state.
-func (e *explorer) reach(w world, from int32, name string) int32 {
+func (e *explorer) reach(w *world, from int32, name string) int32 {
 	key := w.key()
 	if id, ok := e.ids[key]; ok {
 		return id
@@ -69,29 +73,29 @@ func (e *explorer) reach(w world, from int32, name string) int32 {
 	id := int32(len(e.parents))
 	e.ids[key] = id
 	e.parents, e.names, e.helpful = append(e.parents, from), append(e.names, name), append(e.helpful, -1)
-	e.todo = append(e.todo, known{id, w})
+	e.todo = append(e.todo, known{id, *w})
 	return id
 }
 
 func (e *explorer) expand(k known) {
 	e.keep(k)
-	w := k.world
+	w := &k.world
 	if w.gone {
-		w.model.check.rest(&w)
+		w.model.check.rest(w)
 		return
 	}
 	w.model.check.where = func() string { return e.path(k.id) }
-	w.model.check.events(&w)
-	w.model.check.capacity(&w)
+	w.model.check.events(w)
+	w.model.check.capacity(w)
 	helping := w.moves()
 	for i, m := range slices.Concat(helping, w.mishaps()) {
-		after := w
+		e.after = *w
 		w.model.check.doing = m.name
-		m.do(&after)
+		m.do(&e.after)
 		if i < len(helping) {
-			w.model.check.serves(&w, &after)
+			w.model.check.serves(w, &e.after)
 		}
-		id := e.reach(after, k.id, m.name)
+		id := e.reach(&e.after, k.id, m.name)
 		if i == 0 && len(helping) > 0 {
 			e.helpful[k.id] = id
 		}
@@ -192,9 +196,11 @@ func (r write) String() string {
 	return r.action.String()
 }
 
-// key identifies the state.
-func (w *world) key() string {
-	b := make([]byte, 0, 160)
+// stateKey identifies a state. It has no pointers: the garbage collector need not scan millions of them.
+type stateKey [sha256.Size]byte
+
+func (w *world) key() stateKey {
+	b := make([]byte, 0, 512)
 	b = appendBools(b, w.gone, w.deleting, w.finalizer, w.disabled, w.paused, w.stopped, w.held, w.adopted, w.hidden, w.canary.deleting, w.accepted[0], w.accepted[1],
 		w.trusted[1], w.trusted[2], w.trusted[3])
 	b = append(b, byte(w.uid), byte(w.born), byte(w.template), byte(w.pods[1]), byte(w.pods[2]), byte(w.pods[3]), byte(w.routed[0]), byte(w.routed[1]), byte(w.budget), byte(w.allowed), byte(min(w.now-w.left, graceOfModels)), byte(w.canary.version), byte(w.lingering), byte(w.stoppedVersion),
@@ -228,9 +234,10 @@ func (w *world) key() string {
 		b = w.appendStatus(append(b, '+'), &acts.Status)
 	}
 	if w.run.moved != 0 && w.run.acts != nil {
-		b = append(append(b, '<'), w.run.view.key()...)
+		view := w.run.view.key()
+		b = append(append(b, '<'), view[:]...)
 	}
-	return string(b)
+	return sha256.Sum256(b)
 }
 
 // appendStatus appends the parts of the status that matter to the machine, with times and counters as differences.
