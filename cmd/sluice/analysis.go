@@ -23,10 +23,9 @@ import (
 )
 
 func (c *cli) analysisCommand() *cobra.Command {
-	analysis := &cobra.Command{
+	analysis := asParent(&cobra.Command{
 		Use: "analysis", Short: "Show what metrics say about a release, and try analysis templates",
-		Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
+	})
 	analysis.AddCommand(c.analysisGetCommand(), c.analysisTryCommand())
 	return analysis
 }

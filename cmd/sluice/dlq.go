@@ -22,7 +22,7 @@ type dlqOptions struct {
 
 func (c *cli) dlqCommand() *cobra.Command {
 	var o dlqOptions
-	dlq := &cobra.Command{
+	dlq := asParent(&cobra.Command{
 		Use: "dlq", Aliases: []string{"dead-letters"}, Short: "Show the dead letters of work that failed, and retry it",
 		Long: "Show the dead letters of the stream SLUICE_DLQ: Rollouts whose runs fail again and again (Failing: they are still tried, every minute or so)\n" +
 			"or killed whichever executor took them up (Abandoned: they are left alone until something about them changes, or until they are retried).\n" +
@@ -31,7 +31,7 @@ func (c *cli) dlqCommand() *cobra.Command {
 			"So is the work for a FleetRollout (fleet).\n" +
 			"A letter is removed by the first run that succeeds, by retry, or after seven days.",
 		Example: fmt.Sprintf("  %[1]s dlq list -A\n  %[1]s dlq show checkout -n shop\n  %[1]s dlq retry checkout -n shop", c.command),
-	}
+	})
 	flags := dlq.PersistentFlags()
 	flags.StringVar(&o.cluster, "cluster", "", "look at this cluster only, by its name on NATS")
 	flags.StringVar(&o.task, "task", "", "look at letters of this task only: release, analysis, routing or fleet")

@@ -56,12 +56,11 @@ func (o *sendOptions) addFlags(flags *pflag.FlagSet, c *cli) {
 }
 
 func (c *cli) eventCommand() *cobra.Command {
-	event := &cobra.Command{
+	event := asParent(&cobra.Command{
 		Use: "event", Short: "Send decisions about releases as CloudEvents, for pipelines",
 		Long: "Send decisions about releases as CloudEvents: over NATS, or to the approval receiver of a watcher (--server). The exit code is the\n" +
 			"decision. To approve by hand, with your rights in the cluster, use: " + c.command + " approve\n\n" + exitCodes,
-		Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
+	})
 	event.AddCommand(c.eventSendCommand(), c.eventDecideCommand(api.DecisionApprove), c.eventDecideCommand(api.DecisionReject), c.eventFleetCommand())
 	return event
 }

@@ -19,12 +19,11 @@ import (
 )
 
 func (c *cli) eventFleetCommand() *cobra.Command {
-	parent := &cobra.Command{
+	parent := asParent(&cobra.Command{
 		Use: "fleet", Short: "Release over many clusters by events, for pipelines without a kubeconfig",
 		Long: "Name the version of a FleetRollout, decide about its waves, and wait for its end, by events to the hub of the fleet: over NATS, or to the\n" +
 			"approval receiver of a watcher (--server). An event counts once, and a decision counts for one wave of one release.\n\n" + exitCodes,
-		Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
+	})
 	parent.AddCommand(c.eventFleetReleaseCommand(), c.eventFleetDecideCommand(api.DecisionApprove), c.eventFleetDecideCommand(api.DecisionReject), c.eventFleetStatusCommand())
 	return parent
 }
@@ -58,7 +57,7 @@ func (c *cli) eventFleetReleaseCommand() *cobra.Command {
 	release := &cobra.Command{
 		Use: "release FLEETROLLOUT", Short: "Release a version over the clusters, wave by wave",
 		Long: "Name the version of a FleetRollout by an event. The answer has the uid of the FleetRollout and the number of the release (-o json), to which\n" +
-			"approvals are bound. With --epoch, the event counts only if no other release has begun since that one.\n\n" + exitCodes,
+			"approvals are bound. With --epoch, the event counts only while the release with this epoch is the last one.\n\n" + exitCodes,
 		Example: fmt.Sprintf("  %[1]s event fleet release checkout -n shop --version v2 --server https://sluice.example.com --token-file token", c.command),
 		Args:    cobra.ExactArgs(1), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {

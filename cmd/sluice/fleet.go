@@ -21,14 +21,13 @@ import (
 )
 
 func (c *cli) fleetCommand() *cobra.Command {
-	fleet := &cobra.Command{
+	fleet := asParent(&cobra.Command{
 		Use: "fleet", Short: "Release one version over many clusters, from the hub of a fleet",
 		Long: "Release one version over many clusters, wave by wave. These commands talk to the hub of the fleet: choose it with --context. Only\n" +
 			"override talks to a cluster. A FleetRollout on the hub governs the Rollout of the same namespace and name in each cluster.",
 		Example: fmt.Sprintf("  %[1]s fleet release checkout -n shop --version v1.42.0\n  %[1]s fleet get checkout -n shop -w\n  %[1]s fleet approve checkout -n shop\n"+
 			"  %[1]s fleet attention -A", c.command),
-		Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
+	})
 	addGroup(fleet, "Look:", c.fleetListCommand(), c.fleetGetCommand(), c.fleetTargetsCommand(), c.fleetMembersCommand(), c.fleetAttentionCommand(), c.fleetStatusCommand(), c.fleetPlanCommand())
 	addGroup(fleet, "Turn a release:", append([]*cobra.Command{c.fleetReleaseCommand()}, c.fleetVerbCommands()...)...)
 	addGroup(fleet, "Turn a release in one cluster:", c.fleetOverrideCommand())

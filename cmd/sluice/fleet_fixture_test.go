@@ -204,7 +204,7 @@ func (f fleetOfOne) withdraw() {
 		turn{"the version is withdrawn", []string{"rollback", "--reason", "orders fail"}, 0, "has followed Rollback by ", "all clusters go back to their version before"},
 		turn{"twice", []string{"rollback"}, 0, "the version of FleetRollout shop/checkout is withdrawn already: ", ""},
 		turn{"the release has failed", []string{"status", fleetLimit}, codeFailed, "the release of v2 in FleetRollout shop/checkout has failed: ", ""},
-		turn{"an abort is no more", []string{"abort"}, 1, "", "v2 is withdrawn from the clusters of FleetRollout shop/checkout, so there is nothing to abort; to allow it again: sluice fleet unblock checkout v2 -n shop"},
+		turn{"an abort after a withdrawal", []string{"abort"}, 1, "", "v2 is withdrawn from the clusters of FleetRollout shop/checkout, so there is nothing to abort; to allow it again: sluice fleet unblock checkout v2 -n shop"},
 		turn{"another version is not blocked", []string{"unblock", "v3"}, 1, "", `"v3" is no blocked version of FleetRollout shop/checkout; blocked are v2`},
 	)
 	f.await("Withdrawn", "RolledBack")

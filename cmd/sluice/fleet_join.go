@@ -56,7 +56,7 @@ func (c *cli) fleetJoinCommand() *cobra.Command {
 		Long: "Print the objects that add a cluster to the fleet, with a new key and a new password. The command creates nothing. The first part is for the\n" +
 			"hub: the FleetMember, and as a comment the account for the hub's NATS. The second part is for the cluster: a Secret with its private\n" +
 			"key and password, and a ConfigMap with settings. The installed executors read both when they start, also after an upgrade. With --dir, each\n" +
-			"part goes to its own file, for two applies.\n\n" +
+			"part and the account go to their own files.\n\n" +
 			"The public keys of the hub come from the ConfigMap " + api.Namespace + "/" + hubObjects + " of the hub, which " + c.command + " fleet hub-key prints,\n" +
 			"or from --hub-public-key. Then the command needs no cluster.",
 		Example: fmt.Sprintf("  %[1]s fleet join eu1-prod-03 --hub-nats-url tls://nats.hub.example.com:4222 --labels env=prod,region=eu-west --dir . --context hub\n"+
@@ -70,7 +70,7 @@ func (c *cli) fleetJoinCommand() *cobra.Command {
 	flags.StringToStringVar(&o.labels, "labels", nil, "labels of the FleetMember, as KEY=VALUE, separated by commas; plans select clusters by them")
 	flags.StringArrayVar(&o.hubKeys, "hub-public-key", nil, "a public key of the hub, which begins with U; may be given several times (default: read from the hub)")
 	flags.StringVar(&o.caFile, "hub-nats-ca", "", "file with the certificates that sign the certificates of the hub's NATS servers (default: the system's)")
-	flags.StringVar(&o.dir, "dir", "", "write NAME-hub.yaml and NAME-member.yaml into this directory, instead of both to the standard output")
+	flags.StringVar(&o.dir, "dir", "", "write NAME-account.conf, NAME-hub.yaml and NAME-member.yaml into this directory, instead of all to the standard output")
 	outputFlag(join, &o.output, "", "yaml")
 	_ = join.MarkFlagDirname("dir")
 	return join
@@ -86,24 +86,22 @@ func (c *cli) joinFleet(ctx context.Context, name string, o joinOptions) error {
 			return err
 		}
 	}
-	hub, member, err := o.objects(name)
+	j, err := o.join(name)
 	if err != nil {
 		return err
 	}
 	if o.dir == "" {
-		_, err := c.out.Write(slices.Concat(hub, member))
+		_, err := fmt.Fprintf(c.out, "%s%s", j.hub, j.member)
 		return err
 	}
-	hubFile, memberFile := filepath.Join(o.dir, name+"-hub.yaml"), filepath.Join(o.dir, name+"-member.yaml")
-	for file, text := range map[string][]byte{hubFile: hub, memberFile: member} {
-		if err := writeNewFile(file, text); err != nil {
-			return err
-		}
+	account, hub, member := filepath.Join(o.dir, name+"-account.conf"), filepath.Join(o.dir, name+"-hub.yaml"), filepath.Join(o.dir, name+"-member.yaml")
+	if err := writeNewFiles([]newFile{{account, j.account}, {hub, j.hub}, {member, j.member}}); err != nil {
+		return err
 	}
-	fmt.Fprintf(c.out, "# First give the NATS of the hub the account that %[1]s has as a comment; the comment says how.\n"+
-		"kubectl apply -f %[1]s --context %[2]s\n%[3]s -f %[4]s --context %[5]s\n%[6]s --context %[5]s\n",
-		hubFile, cmp.Or(c.kube.Context, "HUB"), applyObjects, memberFile, name, restartExecutors)
-	fmt.Fprintf(c.errors, "%s has the private key of the cluster: delete it when it is applied.\n", memberFile)
+	fmt.Fprintf(c.out, "# First append %[1]s to fleet.conf of the hub's NATS; %[2]s says how.\n"+
+		"kubectl apply -f %[2]s --context %[3]s\n%[4]s -f %[5]s --context %[6]s\n%[7]s --context %[6]s\n",
+		account, hub, cmp.Or(c.kube.Context, "HUB"), applyObjects, member, name, restartExecutors)
+	fmt.Fprintf(c.errors, "%s has the private key of the cluster: delete it when it is applied.\n", member)
 	return nil
 }
 
@@ -162,29 +160,39 @@ func (c *cli) readHubKeys(ctx context.Context, name string) ([]string, error) {
 	return keys, nil
 }
 
-// objects returns the two parts: what the hub gets, and what the cluster gets.
-func (o *joinOptions) objects(name string) (hub, member []byte, err error) {
+// joining has what the two sides need when a cluster joins: the account for the hub's NATS, and the objects for the hub and for the cluster.
+type joining struct{ account, hub, member []byte }
+
+func (o *joinOptions) join(name string) (joining, error) {
 	seed, public, err := newNKey()
 	if err != nil {
-		return nil, nil, err
+		return joining{}, err
 	}
 	password := rand.Text()
 	hash, err := bcrypt.GenerateFromPassword([]byte(password), passwordCost)
 	if err != nil {
-		return nil, nil, fmt.Errorf("hash password: %w", err)
+		return joining{}, fmt.Errorf("hash password: %w", err)
 	}
 	metadata := map[string]any{"name": name}
 	if len(o.labels) > 0 {
 		metadata["labels"] = o.labels
 	}
-	hub, err = document(fmt.Sprintf("# For the hub: kubectl apply -f FILE\n#\n"+
-		"# Its NATS needs the account below as well. Append it to fleet.conf, without the #: for the single server in the ConfigMap\n"+
+	account := natsAccount(name, `"`+string(hash)+`"`)
+	where := "in " + name + "-account.conf"
+	if o.dir == "" {
+		where = "below, without the #"
+	}
+	comment := fmt.Sprintf("# For the hub: kubectl apply -f FILE\n#\n"+
+		"# Its NATS needs the account %s. Append it to fleet.conf: for the single server in the ConfigMap\n"+
 		"# sluice-nats-fleet, and then kubectl rollout restart statefulset/sluice-nats -n sluice-system; for servers of your own in their\n"+
-		"# file, and then nats-server --signal reload on each.\n#\n%s",
-		commented(natsAccount(name, `"`+string(hash)+`"`))),
+		"# file, and then nats-server --signal reload on each.\n", where)
+	if o.dir == "" {
+		comment += "#\n" + commented(account)
+	}
+	hub, err := document(comment,
 		map[string]any{"apiVersion": api.FleetGroupVersion().String(), "kind": api.KindFleetMember, "metadata": metadata, "spec": map[string]any{"key": public}})
 	if err != nil {
-		return nil, nil, err
+		return joining{}, err
 	}
 	files := map[string]any{"member.nk": seed + "\n", publicKeysKey: strings.Join(o.hubKeys, "\n") + "\n", "password": password + "\n"}
 	settings := map[string]string{
@@ -194,7 +202,7 @@ func (o *joinOptions) objects(name string) (hub, member []byte, err error) {
 	if o.caFile != "" {
 		ca, err := os.ReadFile(o.caFile)
 		if err != nil {
-			return nil, nil, fmt.Errorf("--hub-nats-ca: %w", err)
+			return joining{}, fmt.Errorf("--hub-nats-ca: %w", err)
 		}
 		files["ca.crt"] = string(ca)
 		settings["fleet-nats-ca"] = memberDir + "/ca.crt"
@@ -203,18 +211,38 @@ func (o *joinOptions) objects(name string) (hub, member []byte, err error) {
 	for flag, value := range settings {
 		variables[component.FleetVariable(flag)] = value
 	}
-	member, err = document(fmt.Sprintf("# For the cluster %s, in which Sluice is installed:\n# %s -f FILE && %s\n#\n"+
+	member, err := document(fmt.Sprintf("# For the cluster %s, in which Sluice is installed:\n# %s -f FILE && %s\n#\n"+
 		"# The Secret has the private key of the cluster: do not apply it at the hub, and keep it in no repository.\n",
 		name, applyObjects, restartExecutors), secret(memberObjects, files), configMap(memberObjects, variables))
-	return hub, member, err
+	return joining{[]byte(account), hub, member}, err
 }
 
-// writeNewFile writes a file for its owner only, and replaces none.
-func writeNewFile(name string, text []byte) error {
-	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+type newFile struct {
+	name string
+	text []byte
+}
+
+// writeNewFiles writes files for their owner only, and replaces none. It writes all or none: the files of two calls do not fit together.
+func writeNewFiles(files []newFile) error {
+	for i, f := range files {
+		if err := f.write(); err != nil {
+			for _, written := range files[:i] {
+				err = errors.Join(err, os.Remove(written.name))
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+func (f newFile) write() error {
+	if err := os.MkdirAll(filepath.Dir(f.name), 0o700); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(f.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = file.Write(text)
+	_, err = file.Write(f.text)
 	return errors.Join(err, file.Close())
 }

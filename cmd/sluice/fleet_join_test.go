@@ -18,12 +18,12 @@ import (
 	"sluice.dev/sluice/deploy/nats/trial"
 )
 
-// joined are the parts that fleet join writes for the cluster eu-1.
-type joined struct{ hub, member string }
+// joined are the files that fleet join writes for the cluster eu-1.
+type joined struct{ account, hub, member string }
 
 func joinEU1(t *testing.T) joined {
 	t.Helper()
-	dir := t.TempDir()
+	dir := filepath.Join(t.TempDir(), "new")
 	code, out, errors := sluice(t.Context(), "fleet", "join", "eu-1", "--hub-nats-url", "tls://a.example.com:4222,tls://b.example.com:4222", "--labels", "env=prod,tier=canary",
 		"--hub-public-key", publicOf(t, nkeyPair(t)), "--dir", dir)
 	if code != 0 || !strings.Contains(out, "kubectl apply -f "+dir) || !strings.Contains(errors, "has the private key of the cluster") {
@@ -36,7 +36,27 @@ func joinEU1(t *testing.T) joined {
 		}
 		return string(text)
 	}
-	return joined{read("eu-1-hub.yaml"), read("eu-1-member.yaml")}
+	return joined{read("eu-1-account.conf"), read("eu-1-hub.yaml"), read("eu-1-member.yaml")}
+}
+
+// A fleet join replaces no file, and leaves no file that does not fit the others.
+func TestAFleetJoinWritesAllFilesOrNone(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "eu-1-member.yaml"), []byte("kept"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, _, errors := sluice(t.Context(), "fleet", "join", "eu-1", "--hub-nats-url", "tls://a.example.com:4222", "--hub-public-key", publicOf(t, nkeyPair(t)), "--dir", dir)
+	if code != 1 || !strings.Contains(errors, "eu-1-member.yaml: file exists") {
+		t.Errorf("it ended with %d: %s", code, errors)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil || len(files) != 1 {
+		t.Errorf("the directory has %v (%v), want the one file that was there", files, err)
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, "eu-1-member.yaml")); string(text) != "kept" {
+		t.Errorf("the file that was there has %q (%v)", text, err)
+	}
 }
 
 // Neither part of a fleet join has a secret of the other cluster, and the key of the FleetMember is the one of the Secret.
@@ -90,15 +110,8 @@ func TestTheAccountOfACluster(t *testing.T) {
 		t.Errorf("it differs from deploy/nats/fleet.conf (-shipped +printed):\n%s", diff)
 	}
 	parts := joinEU1(t)
-	var account strings.Builder
-	for line := range strings.Lines(parts.hub) {
-		if text, is := strings.CutPrefix(line, "# "); is {
-			account.WriteString(text)
-		}
-	}
-	_, block, _ = strings.Cut(account.String(), "\"eu-1\" {")
 	dir := trial.Configuration(t, "other")
-	if err := os.WriteFile(filepath.Join(dir, "fleet.conf"), []byte("\"eu-1\" {"+block), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "fleet.conf"), []byte(parts.account), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	options, err := server.ProcessConfigFile(filepath.Join(dir, "server.conf"))

@@ -20,7 +20,7 @@ func (c *cli) fleetPromoteCommand() *cobra.Command {
 	var skipAnalyses []string
 	promote := c.verbCommand(fleetVerb{
 		use: "promote FLEETROLLOUT --reason WHY", short: "Pass over the pauses of a release, and if you say so over its soaks and analyses",
-		long: "Pass over the pauses of the wave under way, or of all waves up to --through. With --skip-soak, pass over their soaks as well.\n" +
+		long: "Pass over the pauses of the wave under way, or of all waves up to --through. With --skip-soak, also pass over their soaks.\n" +
 			"With --skip-analysis, the clusters of these waves do not measure the metrics of that AnalysisTemplate or ClusterAnalysisTemplate any more.\n" +
 			"Failures, budgets and the concurrency of each wave still count.",
 		examples: []string{"promote checkout -n shop --reason \"hotfix for CVE-2026-1\"", "promote checkout -n shop --through everyone --skip-soak --reason \"hotfix\""},
@@ -43,7 +43,7 @@ func (c *cli) fleetPromoteCommand() *cobra.Command {
 		},
 	})
 	promote.Flags().StringVar(&through, "through", "", "the last wave whose pauses to pass over, by its name or number (default: the wave under way)")
-	promote.Flags().BoolVar(&skipSoak, "skip-soak", false, "pass over the soaks of those waves as well")
+	promote.Flags().BoolVar(&skipSoak, "skip-soak", false, "also pass over the soaks of those waves")
 	promote.Flags().StringArrayVar(&skipAnalyses, "skip-analysis", nil, "pass over the metrics of this template in the clusters of those waves; may be given several times")
 	promote.PreRunE = func(cmd *cobra.Command, _ []string) error {
 		if cmd.Flag("reason").Value.String() == "" {

@@ -49,7 +49,7 @@ func (c *cli) showTargets(ctx context.Context, arg string, o fleetListOptions) e
 		}
 		read := h.readSettledView
 		if o.watch {
-			read = h.readFleetView // the next change is shown as well
+			read = h.readFleetView // the next change is shown too
 		}
 		clusters, err := c.readTargets(ctx, h, read(ctx, now), o)
 		if err != nil {

@@ -12,7 +12,7 @@ import (
 )
 
 func (c *cli) luaCommand() *cobra.Command {
-	lua := &cobra.Command{Use: "lua", Short: "Work with traffic scripts"}
+	lua := asParent(&cobra.Command{Use: "lua", Short: "Work with traffic scripts"})
 	lua.AddCommand(c.luaNewCommand(), c.luaTestCommand(), c.luaRunCommand(), c.luaConvertCommand())
 	return lua
 }

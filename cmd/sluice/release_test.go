@@ -100,7 +100,7 @@ func TestRunCarriesOutAReleaseUnderTheShippedRoles(t *testing.T) {
 	if diff := cmp.Diff(want, said); diff != "" {
 		t.Errorf("what approve said (-want +got):\n%s", diff)
 	}
-	watched.await(t, "Phase       Progressing", "Phase       Healthy", "x  3  replicas 80%, traffic 80%, until approved")
+	watched.await(t, "Phase       Progressing", "Phase       Healthy", "+  3  replicas 80%, traffic 80%, until approved")
 	wantEvents(t, run, cluster)
 	run.stop(t)
 }

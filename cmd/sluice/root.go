@@ -75,6 +75,23 @@ func addGroup(root *cobra.Command, title string, commands ...*cobra.Command) {
 	}
 }
 
+// asParent makes a command one that only has subcommands: alone it shows its help, and it refuses a name that none of them has.
+func asParent(parent *cobra.Command) *cobra.Command {
+	parent.SuggestionsMinimumDistance = 2
+	parent.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		problem := fmt.Sprintf("unknown command %q for %q", args[0], cmd.CommandPath())
+		if names := cmd.SuggestionsFor(args[0]); len(names) > 0 {
+			return fmt.Errorf("%s; did you mean %s?", problem, strings.Join(names, " or "))
+		}
+		return fmt.Errorf("%s; to list its commands: %s --help", problem, cmd.CommandPath())
+	}
+	parent.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	return parent
+}
+
 // programName returns the name of a program for the user. kubectl runs kubectl-sluice for `kubectl sluice`.
 func programName(program string) string {
 	name := strings.TrimSuffix(filepath.Base(program), ".exe")

@@ -105,7 +105,7 @@ func TestAHeartbeatReachesEachExecutorOfTheHub(t *testing.T) {
 	})
 }
 
-// A cluster connects to any server of the hub. The streams and the executor may be on other ones.
+// A cluster connects to any server of the hub. The streams and the executor may be on other servers.
 func TestAClusterReachesTheHubOverEachOfThreeServers(t *testing.T) {
 	t.Parallel()
 	names := []string{"eu1", "eu2", "eu3"}
@@ -115,7 +115,7 @@ func TestAClusterReachesTheHubOverEachOfThreeServers(t *testing.T) {
 	for i, name := range names {
 		c := connectAs(t, servers[i].ClientURL(), login{name, trial.Password(name)}, "_INBOX_"+name)
 		members, orders = append(members, c), append(orders, c.maySubscribe(fleetmessage.OrderSubject(name, fleetmessage.Name{Namespace: "*", Name: "*"})))
-		// The streams, which do not exist yet, would be interested as well.
+		// The streams, which do not exist yet, would get the message too.
 		waitForInterest(t, servers[0], fleetmessage.OrderSubject(name, shop))
 	}
 	h := shippedHub(servers[0])

@@ -128,7 +128,7 @@ func (f *fleet) firstWave(ctx context.Context, version string) error {
 	if err := f.command(ctx, "fleet", "release", "shop", "--version", version); err != nil {
 		return err
 	}
-	// Otherwise the transcript would depend on which of both comes first: the version or the wave.
+	// Otherwise the version or the wave might come first, and transcripts would differ.
 	if err := f.reach(ctx, "Waiting for delivery", func(st api.FleetRolloutStatus) bool {
 		return st.Phase == api.FleetPhaseWaiting && st.Reason == "Delivery"
 	}); err != nil {
@@ -161,7 +161,7 @@ func (f *fleet) approveSecond(ctx context.Context) error {
 	if err := f.command(ctx, "fleet", "get", "shop"); err != nil {
 		return err
 	}
-	f.say("  GitOps has delivered v2 to ap1 as well. It is held there, and the pods run v1:")
+	f.say("  GitOps has also delivered v2 to ap1. It is held there, and the pods run v1:")
 	return f.named("ap1").stands(ctx)
 }
 

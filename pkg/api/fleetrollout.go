@@ -7,7 +7,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=fleetrollouts,shortName=fro,categories=sluice
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 189",message="the name of a FleetRollout has at most 189 characters, because the names of its FleetTargets have the name of a cluster as well"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 189",message="the name of a FleetRollout has at most 189 characters, because the names of its FleetTargets also contain the name of a cluster"
 // +kubebuilder:printcolumn:name="PHASE",type="string",JSONPath=".status.phase",description="The phase of the release over all clusters"
 // +kubebuilder:printcolumn:name="VERSION",type="string",JSONPath=".status.release.version",description="The version of the release"
 // +kubebuilder:printcolumn:name="WAVE",type="integer",JSONPath=".status.wave",description="The wave under way, counted from 1"

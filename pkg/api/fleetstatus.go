@@ -297,10 +297,10 @@ type FleetCommand struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Through int32 `json:"through,omitempty"`
-	// Promote passes over soaks as well.
+	// Promote also passes over soaks.
 	// +optional
 	SkipSoak bool `json:"skipSoak,omitempty"`
-	// Promote passes over the analyses of these AnalysisTemplates and ClusterAnalysisTemplates as well.
+	// Promote also passes over the analyses of these AnalysisTemplates and ClusterAnalysisTemplates.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32

@@ -66,7 +66,7 @@ type FleetPermit struct {
 	// UID of the Rollout that has reported the template. A Rollout that was created again begins nothing under this permit.
 	// +optional
 	RolloutUID types.UID `json:"rolloutUID,omitempty"`
-	// The images that the member sets, by the names of their containers. It runs no other template under this permit than the one that results.
+	// The images that the member sets, by the names of their containers. Under this permit it runs only the resulting template.
 	// +optional
 	Images map[string]string `json:"images,omitempty"`
 	// The step at which the release holds, counted from 1. 0: it goes on to the end.
@@ -146,7 +146,7 @@ type FleetReport struct {
 	// Less than 90 % of the wanted pods were ready for 60 s.
 	// +optional
 	Unhealthy bool `json:"unhealthy,omitempty"`
-	// The member knows a version to go back to, from the one that it holds or releases, or else from the next one.
+	// The member could go back from the version that it holds or releases; at rest, from the next version.
 	// +optional
 	CanGoBack bool `json:"canGoBack,omitempty"`
 	// Why the template runs although no permit allows it, empty if it does not.

@@ -125,7 +125,7 @@ func ParseRequest(e Event) (Request, error) {
 const (
 	VerbApprove = "approve"
 	VerbRelease = "release"
-	// VerbUse is for a release with another plan: it needs the verb on the FleetPlan as well.
+	// VerbUse is for a release with another plan: it also needs the verb on the FleetPlan.
 	VerbUse = "use"
 )
 

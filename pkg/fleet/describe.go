@@ -72,7 +72,7 @@ func (p *planner) personNeeded(c *cluster) string {
 	switch {
 	case c.reason == api.FleetReasonPlanChanged:
 		return c.reason
-	case c.overridden() && (!c.completed() || c.report.Step > 0): // it may have completed an order to go back before
+	case c.overridden():
 		return reasonOverridden
 	case c.report != nil && c.report.AwaitsPerson && (c.underWay() || c.reason == reasonGoingBack):
 		return "AwaitsPerson"

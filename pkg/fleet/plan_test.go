@@ -732,6 +732,10 @@ func TestWhatNeedsAPerson(t *testing.T) {
 		"a cluster with a person of its own": {
 			three().plan().report("c0", api.FleetReport{Epoch: 1, Seq: 1, State: api.FleetReportProgressing, AwaitsPerson: true}).plan(), "c0 AwaitsPerson +0s",
 		},
+		"an override that goes on after an answered withdrawal": {
+			aFleet(t, 1, everyone()).plan().command(api.FleetCommand{Action: api.FleetCommandRollback}).plan().answer(api.FleetReportCompleted, "", "c0").overridden("c0").plan(),
+			"release RolledBack +0s, c0 Overridden +0s",
+		},
 		"a budget that is exceeded": {
 			aFleet(t, 2, everyone()).plan().after(time.Minute).answer(api.FleetReportFailed, "RolledBack", "c1").plan(), "release BudgetExceeded +1m0s, c1 RolledBack +1m0s",
 		},

@@ -78,7 +78,7 @@ func TestWhatTheStatusOfAMemberSays(t *testing.T) {
 			beat:   but(heard(0), func(b *beat) { b.senders["p2"] = sender{1, b.heard, 90 * time.Second} }),
 			want:   with(ready(at(time.Second)), func(s *api.FleetMemberStatus) { s.ClockSkew = skew(91 * time.Second) }),
 		},
-		"the clock of a process that is gone counts no more": {
+		"the clock of a process that is gone no longer counts": {
 			status: ready(at(time.Second)), beat: but(heard(0), func(b *beat) { b.senders["p2"] = sender{1, b.heard.Add(-fleet.UnreachableAfter), 90 * time.Second} }),
 			want: ready(at(time.Second)),
 		},
@@ -103,7 +103,7 @@ func TestWhatTheStatusOfAMemberSays(t *testing.T) {
 		"what another process hears counts": {
 			status: ready(at(59 * time.Second)), want: ready(at(59 * time.Second)),
 		},
-		"what another process has heard a minute ago counts no more": {
+		"what another process heard a minute ago no longer counts": {
 			status: ready(at(time.Minute)),
 			want:   with(ready(at(time.Minute)), func(s *api.FleetMemberStatus) { s.Phase, s.Message = api.FleetMemberUnreachable, silent }), hint: true,
 		},

@@ -173,7 +173,7 @@ func TestAnAnswerIsNotPublishedOverOneThatItsProcessDoesNotKnow(t *testing.T) {
 	slow.reports(checkout, aReport(api.FleetReportCompleted))
 	slow.wantSent(1)
 	fast.wantAnswer(checkout, aReport(api.FleetReportCompleted), 0)
-	// Now the other process is the one that does not know.
+	// Now the other process has the older state.
 	fast.Report(checkout, governor, aReport(api.FleetReportHeld), fast.Generation(checkout))
 	fast.wantHint(checkout)
 	fast.wantAnswer(checkout, aReport(api.FleetReportCompleted), 0)

@@ -244,7 +244,7 @@ func TestTheLinkReadsUntilAnOrderIsStored(t *testing.T) {
 		x.waits = maxStoredWaits // the other reads take seconds
 		return true
 	}))
-	h.until("the link reads no more", x(func(x *exchange) bool { return x.arrived == nil && !x.stale && x.waits == maxStoredWaits }))
+	h.until("the link has stopped reading", x(func(x *exchange) bool { return x.arrived == nil && !x.stale && x.waits == maxStoredWaits }))
 	if got, _, _ := eu1.Order(governed(checkout)); !cmp.Equal(permit(5, 2), got) {
 		t.Errorf("the permit is %+v", got)
 	}

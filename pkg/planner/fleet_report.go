@@ -34,7 +34,7 @@ func (p *planner) fleetReport() *api.FleetReport {
 	if p.currentState().InStep() {
 		r.Step = p.m.Step
 	}
-	if p.overridden() && f.Override.Actor != "" {
+	if state := p.currentState(); p.overridden() && f.Override.Actor != "" && state != rollout.StateIdle && state != rollout.StateAborted {
 		r.Overridden = withComment(f.Override.Actor, f.Override.Reason)
 	}
 	if w == nil || w.Deleting {

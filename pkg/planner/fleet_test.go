@@ -78,6 +78,9 @@ func (g *given) answer() string {
 	if d.Report.Reason != "" {
 		said += " " + d.Report.Reason
 	}
+	if d.Report.Overridden != "" {
+		said += ", overridden"
+	}
 	if d.Report.AwaitsPerson {
 		said += ", awaits a person"
 	}
@@ -122,7 +125,9 @@ func TestHowFarAPermitGoes(t *testing.T) {
 		"a promotion beyond the permit is refused":       {underPermit(1, holdAt(1), keepsPauses).Paused().Told(api.CommandPromote), "StepPaused, step 1: Progressing, awaits a person"},
 		"a promotion within it is followed":              {underPermit(1, keepsPauses).Paused().Told(api.CommandPromote), "Finalising, step 1: Progressing; unpin Service demo"},
 		"an approval by force stops at the hold":         {underPermit(1, holdAt(1)).Paused().Told(api.CommandApprove), "StepReady, step 1: AtHold AtHold"},
-		"an override goes on without a permit":           {waitsFor().Told(api.CommandOverride), "BeforeStepUpgrade, step 1: Progressing; pin Service demo to h1"},
+		"an override goes on without a permit":           {waitsFor().Told(api.CommandOverride), "BeforeStepUpgrade, step 1: Progressing, overridden; pin Service demo to h1"},
+		"until its release has ended":                    {inFleet().overridden(), "Idle, step 3: Idle"},
+		"or was aborted":                                 {underPermit(1).Told(api.CommandAbort).Planned().Cleared().Planned().overridden(), "Aborted, step 1: Failed Aborted"},
 		"a version that runs already is completed":       {inFleet().permit(api.FleetVerbRelease, func(p *api.FleetPermit) { p.Version, p.Revision = "version/v1", "v1" }), "Idle, step 3: Completed"},
 		"a held change does not hide what has completed": {waitsFor().permit(api.FleetVerbRelease, func(p *api.FleetPermit) { p.Version, p.Revision = "version/v1", "v1" }), "Initializing, step 1: Completed"},
 		"a return to the version before needs no permit": {servedBefore("v1x").HeldAt("v1x").named("v1x"), "BeforeStepUpgrade, step 1: Progressing; pin Service demo to h1"},
@@ -139,7 +144,7 @@ func TestHowFarAPermitGoes(t *testing.T) {
 			underPermit(1).HeldAt("v3").named("v3").Cleared().Planned(), "Initializing, step 1: Held AwaitingPermit"},
 		"a rejection in the cluster is a failure":            {underPermit(1, keepsPauses).Paused().rejected(), "StepPaused, step 1: Failed Rejected"},
 		"a workload that is missing is told":                 {inFleet().With(func(g *given) { g.Workload = nil }), "Idle, step 3: Idle WorkloadMissing"},
-		"a disabled Rollout is governed no more":             {inFleet().Disabled(), "Disabled, step 3: Ungoverned Disabled; disown Deployment demo"},
+		"a disabled Rollout is governed no longer":             {inFleet().Disabled(), "Disabled, step 3: Ungoverned Disabled; disown Deployment demo"},
 		"a release that began before the fleet ends as ever": {beforeTheFleet(), "StepUpgrade, step 2: Progressing; scale canary demo-canary to 5 replicas"},
 		"a release whose status lost the fleet holds":        {beforeTheFleet().With(func(g *given) { g.PermitUsed = api.PermitNumber{Epoch: 1, Seq: 1} }), "StepReady, step 1: Held AwaitingPermit"},
 	} {
@@ -167,6 +172,12 @@ func beforeTheFleet() *given {
 	g := aRelease().AtStep(1).Ready()
 	g.Spec.Fleet = &api.FleetReference{Namespace: "shop", Name: "demo"}
 	return g.named("v2")
+}
+
+// overridden lets the present release go on without permits.
+func (g *given) overridden() *given {
+	g.Status.Fleet.Override = &api.FleetOverride{Release: g.Status.Sluice.Epoch, Actor: "kim"}
+	return g
 }
 
 func (g *given) rejected() *given {
@@ -268,7 +279,7 @@ func TestWhatAFleetTakesBack(t *testing.T) {
 			"BeforeStepUpgrade, step 1: Progressing; pin Service demo to h1"},
 		"an abort aborts a release":                        {underPermit(2).permit(api.FleetVerbAbort), "Aborted, step 2: Progressing; restore VirtualService demo"},
 		"an abort leaves what has completed":               {inFleet().permit(api.FleetVerbAbort), "Idle, step 3: Completed"},
-		"an abort before an override counts not":           {waitsFor().permit(api.FleetVerbAbort).Planned().Told(api.CommandOverride), "BeforeStepUpgrade, step 1: Completed; pin Service demo to h1"},
+		"an abort before an override counts not":           {waitsFor().permit(api.FleetVerbAbort).Planned().Told(api.CommandOverride), "BeforeStepUpgrade, step 1: Completed, overridden; pin Service demo to h1"},
 		"an abort after it does":                           {waitsFor().Told(api.CommandOverride).Planned().AtStep(1).permit(api.FleetVerbAbort), "Aborted, step 1: Progressing; restore VirtualService demo"},
 		"a withdrawal comes before the last pods":          {underPermit(3).Finalising(api.FinaliseSuccess).permit(api.FleetVerbWithdraw), "Finalising, step 3: Progressing; restore the template of h1 on Deployment demo"},
 		"a user's rollback keeps the stale name, and ends": {staleName().permit(api.FleetVerbWithdraw), "Idle, step 3: Completed"},

@@ -90,7 +90,7 @@ func TestWhatCanBeCommanded(t *testing.T) {
 		"one without a fleet cannot": {inState("StepUpgrade"), map[api.CommandAction]string{api.CommandOverride: "Rollout shop/checkout has no spec.fleet"}},
 		"one whose fleet no executor knows can not": {inState("StepUpgrade", governed, func(r *api.Rollout) { r.Status.Fleet = nil }), map[api.CommandAction]string{
 			api.CommandOverride: "no executor has read spec.fleet of Rollout shop/checkout yet"}},
-		"one that is overridden can not": {inState("StepUpgrade", governed, overridden(3, "alex")), map[api.CommandAction]string{
+		"an overridden one cannot": {inState("StepUpgrade", governed, overridden(3, "alex")), map[api.CommandAction]string{
 			api.CommandOverride: "goes on without permits already (alex: the hub is lost)"}},
 		"one after it can": {inState("StepUpgrade", governed, overridden(2, "alex")), map[api.CommandAction]string{api.CommandOverride: ""}},
 		"a withdrawn version can not": {inState("Initializing", governed, func(r *api.Rollout) { r.Status.Fleet.Blocked = []api.FleetBlock{{Version: "version/v2"}} }), map[api.CommandAction]string{

@@ -41,5 +41,5 @@ func MarksFor(unicode bool) Marks {
 	if unicode {
 		return Marks{"✔", "▶", "✔", "◌", "✖", "├─", "└─", "│ "}
 	}
-	return Marks{"x", ">", "+", "o", "!", "|-", "`-", "| "}
+	return Marks{"+", ">", "+", "o", "!", "|-", "`-", "| "}
 }

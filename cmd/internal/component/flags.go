@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,9 +45,13 @@ func (k *Kube) KubeconfigLoader() clientcmd.ClientConfig {
 
 // RESTConfig returns the connection to the cluster. The client does not limit its request rate, because the API server has its own fairness.
 func (k *Kube) RESTConfig() (*rest.Config, error) {
-	config, err := k.KubeconfigLoader().ClientConfig()
+	loader := k.KubeconfigLoader()
+	config, err := loader.ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
 		return nil, errors.New("no cluster is configured; name a kubeconfig file with --kubeconfig or $KUBECONFIG")
+	}
+	if raw, problem := loader.RawConfig(); err != nil && problem == nil && k.Context != "" && raw.Contexts[k.Context] == nil {
+		return nil, fmt.Errorf("the kubeconfig has no context %q; it has: %s", k.Context, strings.Join(slices.Sorted(maps.Keys(raw.Contexts)), ", "))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read kubeconfig: %w; choose with --kubeconfig and --context", err)

@@ -84,7 +84,7 @@ func (f *FleetFlags) Validate() error {
 	for _, name := range []string{"--fleet-member-key-file", "--fleet-hub-public-keys-file", "--fleet-nats-url"} {
 		switch {
 		case f.Member != "" && given[name] == "":
-			return fmt.Errorf("--fleet-member needs %s as well; sluice fleet join prints all that a member needs", name)
+			return fmt.Errorf("--fleet-member also needs %s; sluice fleet join prints all that a member needs", name)
 		case f.Member == "" && given[name] != "":
 			return fmt.Errorf("%s needs --fleet-member, the name of this cluster's FleetMember at the hub", name)
 		}

@@ -2,15 +2,10 @@ package view_test
 
 import (
 	"bytes"
-	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"golang.org/x/tools/txtar"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -19,45 +14,23 @@ import (
 	"sluice.dev/sluice/cmd/internal/view"
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/workload/kinds"
+	"sluice.dev/sluice/test/drawn"
 )
-
-var update = flag.Bool("update", false, "rewrite the expected texts in testdata")
 
 // now is when each of the cases is looked at.
 var now = time.Date(2026, 11, 20, 10, 1, 0, 0, time.UTC)
 
 func TestWhatIsDrawn(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no cases: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			archive, err := txtar.ParseFile(file)
-			if err != nil {
-				t.Fatal(err)
+	drawn.Cases(t, func(t *testing.T) drawn.Case {
+		var shown view.View
+		return func(name string, content []byte) (string, bool) {
+			if name == "objects.yaml" {
+				shown = viewOf(t, content)
+				return "", false
 			}
-			var shown view.View
-			for i, f := range archive.Files {
-				switch f.Name {
-				case "objects.yaml":
-					shown = viewOf(t, f.Data)
-				default:
-					got := strings.Join(view.Render(shown, styleOf(f.Name)), "\n") + "\n"
-					if *update {
-						archive.Files[i].Data = []byte(got)
-					} else if diff := cmp.Diff(string(f.Data), got); diff != "" {
-						t.Errorf("%s (-want +got):\n%s", f.Name, diff)
-					}
-				}
-			}
-			if *update {
-				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-		})
-	}
+			return strings.Join(view.Render(shown, styleOf(name)), "\n") + "\n", true
+		}
+	})
 }
 
 func TestEveryKindOfTheTableIsDrawnWithItsOwnCounts(t *testing.T) {

@@ -37,7 +37,7 @@ func releaseRules() []rule {
 		{pattern: regexp.MustCompile(`^Rollout +(\S+)$`), ink: bold},
 		{pattern: regexp.MustCompile(`^Phase +(Progressing)$`), ink: cyan},
 		{pattern: regexp.MustCompile(`^(Steps|Revisions|Traffic|Approvals|Last transitions)$`), ink: bold},
-		{pattern: regexp.MustCompile(`^(x) +\d+  `), ink: green, mark: "✔"},
+		{pattern: regexp.MustCompile(`^(\+) +\d+  `), ink: green, mark: "✔"},
 		{pattern: regexp.MustCompile(`^(>) +\d+  `), ink: cyan, mark: "▶"},
 		{pattern: regexp.MustCompile(`  (<- you are here)$`), ink: cyan},
 		{pattern: regexp.MustCompile(`^ {9}(sluice \S.*)$`), ink: bold},

@@ -119,7 +119,7 @@ func TestAReleaseHasTheColoursOfATerminal(t *testing.T) {
 			t.Errorf("line %d (-terminal +picture):\n%s", i+1, diff)
 		}
 	}
-	if got, want := escapesOf(paintText("x  1  replicas 1, until approved", releaseRules())), "\x1b[32m✔\x1b[0m  1  replicas 1, until approved"; got != want {
+	if got, want := escapesOf(paintText("+  1  replicas 1, until approved", releaseRules())), "\x1b[32m✔\x1b[0m  1  replicas 1, until approved"; got != want {
 		t.Errorf("a step that is done is %q, want %q", got, want)
 	}
 }
@@ -142,15 +142,15 @@ func escapesOf(cells []cell) string {
 
 func TestAnExcerptSaysWhichLinesTheDemoNoLongerHas(t *testing.T) {
 	t.Parallel()
-	const printed = "Demo\n\n== One\n$ sluice get rollout a --no-color\n  Steps\n  x  1  done\n  \n  Traffic\n\n== Two\n$ kubectl apply\n  created\n"
+	const printed = "Demo\n\n== One\n$ sluice get rollout a --no-color\n  Steps\n  +  1  done\n  \n  Traffic\n\n== Two\n$ kubectl apply\n  created\n"
 	for name, tt := range map[string]struct {
 		scenes []scene
 		want   []row
 		err    string
 	}{
 		"lines between two cuts are left out": {
-			scenes: []scene{{"One", []cut{{"$ sluice", "$ sluice"}, {"x  1", "Traffic"}}}},
-			want:   []row{{kindHeading, "One"}, {kindCommand, "$ sluice get rollout a"}, {kindLeftOut, "…"}, {kindRelease, "x  1  done"}, {kindRelease, ""}, {kindRelease, "Traffic"}},
+			scenes: []scene{{"One", []cut{{"$ sluice", "$ sluice"}, {"+  1", "Traffic"}}}},
+			want:   []row{{kindHeading, "One"}, {kindCommand, "$ sluice get rollout a"}, {kindLeftOut, "…"}, {kindRelease, "+  1  done"}, {kindRelease, ""}, {kindRelease, "Traffic"}},
 		},
 		"an empty line parts two scenes": {
 			scenes: []scene{{"One", nil}, {"Two", []cut{{"$ kubectl", "created"}}}},

@@ -51,7 +51,7 @@ func startHub(t *testing.T) (*embedded.Server, jetstream.JetStream) {
 	return s, js
 }
 
-// The tests of deploy/nats play all permissions on this server as well.
+// The tests of deploy/nats also play all permissions on this server.
 func TestAMemberMayDoItsWork(t *testing.T) {
 	s, js := startHub(t)
 	beats, err := js.Conn().SubscribeSync("sluice.fleet.beat.*")

@@ -2,15 +2,10 @@ package fleetview_test
 
 import (
 	"bytes"
-	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"golang.org/x/tools/txtar"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/yaml"
@@ -20,49 +15,28 @@ import (
 	"sluice.dev/sluice/cmd/sluice/internal/table"
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/fleet"
+	"sluice.dev/sluice/test/drawn"
 )
-
-var update = flag.Bool("update", false, "rewrite the expected texts in testdata")
 
 // now is when each of the cases is looked at.
 var now = time.Date(2026, 11, 20, 10, 30, 0, 0, time.UTC)
 
 // Each case has objects, and texts whose names say how they are drawn.
 func TestWhatIsDrawn(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no cases: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			archive, err := txtar.ParseFile(file)
-			if err != nil {
-				t.Fatal(err)
+	drawn.Cases(t, func(t *testing.T) drawn.Case {
+		var shown fleetview.View
+		return func(name string, content []byte) (string, bool) {
+			if name == "objects.yaml" {
+				shown = viewOf(t, content)
+				return "", false
 			}
-			var shown fleetview.View
-			for i, f := range archive.Files {
-				if f.Name == "objects.yaml" {
-					shown = viewOf(t, f.Data)
-					continue
-				}
-				got := drawn(t, f.Name, shown)
-				if *update {
-					archive.Files[i].Data = []byte(got)
-				} else if diff := cmp.Diff(string(f.Data), got); diff != "" {
-					t.Errorf("%s (-want +got):\n%s", f.Name, diff)
-				}
-			}
-			if *update {
-				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-		})
-	}
+			return drawView(t, name, shown), true
+		}
+	})
 }
 
-// drawn draws a view in the form that the name of a text says.
-func drawn(t *testing.T, name string, v fleetview.View) string {
+// drawView draws a view in the form that the name of a text says.
+func drawView(t *testing.T, name string, v fleetview.View) string {
 	t.Helper()
 	var s fleetview.Style
 	var lines []string

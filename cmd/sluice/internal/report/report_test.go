@@ -1,15 +1,11 @@
 package report_test
 
 import (
-	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/tools/txtar"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
@@ -17,9 +13,8 @@ import (
 	"sluice.dev/sluice/cmd/sluice/internal/report"
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/event"
+	"sluice.dev/sluice/test/drawn"
 )
-
-var update = flag.Bool("update", false, "rewrite the expected texts in testdata")
 
 // measurement is one measurement of a case. The measurements of one run follow every 30 s from 10:00:00 on.
 type measurement struct {
@@ -33,52 +28,33 @@ type measurement struct {
 
 func TestWhatIsWritten(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no cases: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			archive, err := txtar.ParseFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			view := report.View{Rollout: &api.Rollout{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "checkout", UID: "u-1"}}}
-			for i, f := range archive.Files {
-				switch f.Name {
-				case "status.yaml":
-					decode(t, f.Data, &view.Rollout.Status)
-				case "measured.yaml":
-					var list []measurement
-					decode(t, f.Data, &list)
-					for _, m := range list {
-						view.Measured = append(view.Measured, m.events(t)...)
-					}
-				case "metrics.yaml":
-					var list []api.Metric
-					decode(t, f.Data, &list)
-					view.Limits = map[report.Key][]chart.Limit{}
-					for _, m := range list {
-						view.Limits[report.Key{Scope: report.ScopeStep, Template: "AnalysisTemplate/success-rate", Metric: m.Name}] = report.LimitsOf(m, map[string]string{"limit": "0.99"})
-					}
-				case "note":
-					view.Note = strings.TrimSpace(string(f.Data))
-				default:
-					got := strings.Join(report.Render(view, chart.Style{Width: 60, Color: f.Name == "terminal", Unicode: f.Name == "terminal"}), "\n") + "\n"
-					if *update {
-						archive.Files[i].Data = []byte(got)
-					} else if diff := cmp.Diff(string(f.Data), got); diff != "" {
-						t.Errorf("%s (-want +got):\n%s", f.Name, diff)
-					}
+	drawn.Cases(t, func(t *testing.T) drawn.Case {
+		view := report.View{Rollout: &api.Rollout{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "checkout", UID: "u-1"}}}
+		return func(name string, content []byte) (string, bool) {
+			switch name {
+			case "status.yaml":
+				decode(t, content, &view.Rollout.Status)
+			case "measured.yaml":
+				var list []measurement
+				decode(t, content, &list)
+				for _, m := range list {
+					view.Measured = append(view.Measured, m.events(t)...)
 				}
-			}
-			if *update {
-				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
-					t.Fatal(err)
+			case "metrics.yaml":
+				var list []api.Metric
+				decode(t, content, &list)
+				view.Limits = map[report.Key][]chart.Limit{}
+				for _, m := range list {
+					view.Limits[report.Key{Scope: report.ScopeStep, Template: "AnalysisTemplate/success-rate", Metric: m.Name}] = report.LimitsOf(m, map[string]string{"limit": "0.99"})
 				}
+			case "note":
+				view.Note = strings.TrimSpace(string(content))
+			default:
+				return strings.Join(report.Render(view, chart.Style{Width: 60, Color: name == "terminal", Unicode: name == "terminal"}), "\n") + "\n", true
 			}
-		})
-	}
+			return "", false
+		}
+	})
 }
 
 func decode(t *testing.T, text []byte, into any) {
