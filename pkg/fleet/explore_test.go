@@ -32,6 +32,8 @@ func models(t testing.TB) []*model {
 	manual := first
 	manual.Pause = &api.Pause{}
 	held := api.FleetWave{MaxConcurrency: number(2), HoldAt: &api.FleetHoldAt{Step: 1, Soak: minutes(5), Pause: &api.Pause{}}}
+	heldFirst := held
+	heldFirst.MaxConcurrency, heldFirst.Percent = number(1), 50
 	soaked := first
 	soaked.Soak = minutes(10)
 	tolerant := &api.FleetBudgets{Failed: number(1), Unreachable: number(1), Unknown: number(1)}
@@ -45,6 +47,7 @@ func models(t testing.TB) []*model {
 		{name: "clusters are cut off", members: 2, spec: demoSpec(t, tolerant, first, one), cuts: true, user: every},
 		{name: "clusters of one wave are cut off", members: 2, spec: demoSpec(t, tolerant, one), cuts: true},
 		{name: "a hold at step 1", members: 2, spec: demoSpec(t, nil, held), fails: true, user: []api.FleetCommandAction{api.FleetCommandPause, api.FleetCommandResume, api.FleetCommandReject}},
+		{name: "a hold of a cluster that is cut off", members: 2, spec: demoSpec(t, tolerant, heldFirst, one), cuts: true},
 		{name: "a newer version", members: 2, spec: demoSpec(t, nil, first, one), third: true, fails: true, user: []api.FleetCommandAction{api.FleetCommandRollback}},
 		{name: "an override in a cluster", members: 2, spec: demoSpec(t, nil, one), override: true, user: []api.FleetCommandAction{api.FleetCommandRollback, api.FleetCommandAbort}},
 		{name: "images are set", members: 2, spec: demoSpec(t, nil, first, one), patches: true, third: true, fails: true, user: every},
@@ -88,6 +91,7 @@ func (c *checks) planned(w *world, seen Seen, d Decision) {
 	if g.Verb != api.FleetVerbRelease || g.Wave == 0 {
 		return
 	}
+	c.holdsJudged(d.Status, w.model.spec.Waves[g.Wave-1])
 	wave, failed := d.Status.Waves[g.Wave-1], 0
 	for _, name := range wave.Clusters {
 		r, t := seen.Reports[name], seen.Targets[name]
@@ -99,6 +103,19 @@ func (c *checks) planned(w *world, seen Seen, d Decision) {
 	}
 	if limit := w.model.spec.Waves[g.Wave-1].Failed.RoundDown(len(wave.Clusters)); failed > limit {
 		c.fail("NoGrantAboveABudget", "%d clusters of wave %d have failed, and %d may", failed, g.Wave, limit)
+	}
+}
+
+// holdsJudged checks that a person has let the wave go on from its hold before a permit goes past it.
+func (c *checks) holdsJudged(s api.FleetRolloutStatus, wave Wave) {
+	g := s.Grant
+	if !wave.HoldPause.Manual || g.HoldAt > 0 || s.Promoted >= g.Wave {
+		return
+	}
+	if !slices.ContainsFunc(s.Approvals, func(a api.FleetApproval) bool {
+		return a.Wave == g.Wave && a.Epoch >= s.Began && a.Decision == api.DecisionApprove
+	}) {
+		c.fail("NoGrantPastAHold", "grant %d of wave %d goes past its hold, and nobody has approved it", g.Seq, g.Wave)
 	}
 }
 

@@ -548,6 +548,22 @@ func TestAStatusThatIsNotValidIsReported(t *testing.T) {
 	}
 }
 
+// A wave whose clusters are all deferred has not passed its hold: a cluster that comes back stops there.
+func TestAHoldWaitsForClustersThatComeBack(t *testing.T) {
+	t.Parallel()
+	g := aFleet(t, 1, api.FleetWave{HoldAt: &api.FleetHoldAt{Step: 1, Pause: &api.Pause{}}}).silence("c0").after(30 * time.Second).plan("c0")
+	if g.Status.Reason != "NothingProven" || g.Status.Waves[0].Stage != api.FleetWaveToHold {
+		t.Errorf("while the cluster is lost: %s, %s", g.summary(), g.Status.Waves[0].Stage)
+	}
+	g.plan()
+	if permit := g.Targets["c0"].Permit; permit.Verb != api.FleetVerbRelease || permit.HoldAt != 1 {
+		t.Errorf("the permit of the cluster that came back is %+v", permit)
+	}
+	if g.answer(api.FleetReportAtHold, "", "c0").plan(); g.Status.Phase != api.FleetPhaseWaiting || g.Status.Reason != "Approval" {
+		t.Errorf("at the hold: %s", g.summary())
+	}
+}
+
 // overridden lets the release of a cluster go on without permits.
 func (g *given) overridden(name string) *given {
 	r := g.Reports[name]

@@ -130,10 +130,11 @@ func (p *planner) planWave() bool {
 			p.grantWave(spec.HoldAt)
 			return false
 		}
-		if p.countPhase(w, api.FleetTargetAtHold) == 0 {
-			return p.enterStage(api.FleetWaveGoing, "NothingHeld")
+		if p.countPhase(w, api.FleetTargetAtHold) > 0 {
+			return p.enterStage(api.FleetWaveHoldSoak, "AtHold")
 		}
-		return p.enterStage(api.FleetWaveHoldSoak, "AtHold")
+		// Clusters that come back, or try again, must not go past a hold that nobody has judged.
+		return p.proven(w, spec) && p.enterPause(api.FleetWaveHoldPause, spec.HoldPause)
 	case api.FleetWaveHoldSoak:
 		if !p.waveSettled(atHold) { // a cluster has joined, or tries again
 			p.grantWave(spec.HoldAt)
@@ -151,18 +152,23 @@ func (p *planner) planWave() bool {
 			p.grantWave(0)
 			return false
 		}
-		if n := p.countPhase(w, api.FleetTargetCompleted); n < spec.MinCompleted {
-			p.setPhase(api.FleetPhaseStalled, "NothingProven", fmt.Sprintf(
-				"%s of wave %s %s completed, and %s needed before the next wave; bring clusters back, or pass over the wave: sluice fleet skip %s -n %s",
-				countText(n, "cluster", "clusters"), w.Name, agree(n, "has", "have"), countText(spec.MinCompleted, "is", "are"), p.seen.Name, p.seen.Namespace))
-			return false
-		}
-		return p.enterPause(api.FleetWavePause, spec.Pause)
+		return p.proven(w, spec) && p.enterPause(api.FleetWavePause, spec.Pause)
 	case api.FleetWavePause:
 		return p.pauseOver(spec.Pause) && p.enterStage(api.FleetWavePassed, "Passed")
 	}
 	p.setPhase(api.FleetPhaseStalled, "UnknownStage", fmt.Sprintf("the stage %q of wave %s is not known to this version of Sluice; run the version that wrote it, or a newer one", w.Stage, w.Name))
 	return false
+}
+
+// proven reports whether enough clusters of the wave have completed. If not, the release stalls.
+func (p *planner) proven(w *api.FleetWaveStatus, spec Wave) bool {
+	n := p.countPhase(w, api.FleetTargetCompleted)
+	if n < spec.MinCompleted {
+		p.setPhase(api.FleetPhaseStalled, "NothingProven", fmt.Sprintf(
+			"%s of wave %s %s completed, and %s needed before the next wave; bring clusters back, or pass over the wave: sluice fleet skip %s -n %s",
+			countText(n, "cluster", "clusters"), w.Name, agree(n, "has", "have"), countText(spec.MinCompleted, "is", "are"), p.seen.Name, p.seen.Namespace))
+	}
+	return n >= spec.MinCompleted
 }
 
 func (p *planner) enterStage(stage api.FleetWaveStage, reason string) bool {

@@ -144,7 +144,7 @@ func TestHowFarAPermitGoes(t *testing.T) {
 			underPermit(1).HeldAt("v3").named("v3").Cleared().Planned(), "Initializing, step 1: Held AwaitingPermit"},
 		"a rejection in the cluster is a failure":            {underPermit(1, keepsPauses).Paused().rejected(), "StepPaused, step 1: Failed Rejected"},
 		"a workload that is missing is told":                 {inFleet().With(func(g *given) { g.Workload = nil }), "Idle, step 3: Idle WorkloadMissing"},
-		"a disabled Rollout is governed no longer":             {inFleet().Disabled(), "Disabled, step 3: Ungoverned Disabled; disown Deployment demo"},
+		"a disabled Rollout is governed no longer":           {inFleet().Disabled(), "Disabled, step 3: Ungoverned Disabled; disown Deployment demo"},
 		"a release that began before the fleet ends as ever": {beforeTheFleet(), "StepUpgrade, step 2: Progressing; scale canary demo-canary to 5 replicas"},
 		"a release whose status lost the fleet holds":        {beforeTheFleet().With(func(g *given) { g.PermitUsed = api.PermitNumber{Epoch: 1, Seq: 1} }), "StepReady, step 1: Held AwaitingPermit"},
 	} {
