@@ -17,6 +17,9 @@ func reckless() []mutant {
 			"c.phase == api.FleetTargetPermitted || c.phase == api.FleetTargetProgressing",
 		}}, models},
 		{"a wave passes without proof", []edit{{"pkg/fleet/wave.go", "n < spec.MinCompleted", "n < 0"}}, models},
+		{"lost clusters end the hold of a wave", []edit{{
+			"pkg/fleet/wave.go", "p.proven(w, spec) && p.enterPause(api.FleetWaveHoldPause, spec.HoldPause)", `p.enterStage(api.FleetWaveGoing, "NothingHeld")`,
+		}}, models},
 		{"a paused release goes on", []edit{{"pkg/fleet/obstacle.go", "case p.status.Paused || p.seen.Paused:", "case p.seen.Paused:"}}, models},
 		{"a rejected release goes on", []edit{{"pkg/fleet/obstacle.go", "p.status.Approvals[n-1].Decision == api.DecisionReject", "false"}}, models},
 		{"a blocked version gets permits", []edit{{"pkg/fleet/obstacle.go", "case p.blocked(p.key()):", "case false:"}}, decisions},

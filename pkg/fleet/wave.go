@@ -167,8 +167,9 @@ func (p *planner) proven(w *api.FleetWaveStatus, spec Wave) bool {
 		p.setPhase(api.FleetPhaseStalled, "NothingProven", fmt.Sprintf(
 			"%s of wave %s %s completed, and %s needed before the next wave; bring clusters back, or pass over the wave: sluice fleet skip %s -n %s",
 			countText(n, "cluster", "clusters"), w.Name, agree(n, "has", "have"), countText(spec.MinCompleted, "is", "are"), p.seen.Name, p.seen.Namespace))
+		return false
 	}
-	return n >= spec.MinCompleted
+	return true
 }
 
 func (p *planner) enterStage(stage api.FleetWaveStage, reason string) bool {
