@@ -94,6 +94,9 @@ func (c *cli) joinFleet(ctx context.Context, name string, o joinOptions) error {
 		_, err := fmt.Fprintf(c.out, "%s%s", j.hub, j.member)
 		return err
 	}
+	if err := os.MkdirAll(o.dir, 0o700); err != nil {
+		return err
+	}
 	account, hub, member := filepath.Join(o.dir, name+"-account.conf"), filepath.Join(o.dir, name+"-hub.yaml"), filepath.Join(o.dir, name+"-member.yaml")
 	if err := writeNewFiles([]newFile{{account, j.account}, {hub, j.hub}, {member, j.member}}); err != nil {
 		return err
@@ -178,17 +181,14 @@ func (o *joinOptions) join(name string) (joining, error) {
 		metadata["labels"] = o.labels
 	}
 	account := natsAccount(name, `"`+string(hash)+`"`)
-	where := "in " + name + "-account.conf"
+	where, below := "in "+name+"-account.conf", ""
 	if o.dir == "" {
-		where = "below, without the #"
+		where, below = "below, without the #", "#\n"+commented(account)
 	}
 	comment := fmt.Sprintf("# For the hub: kubectl apply -f FILE\n#\n"+
 		"# Its NATS needs the account %s. Append it to fleet.conf: for the single server in the ConfigMap\n"+
 		"# sluice-nats-fleet, and then kubectl rollout restart statefulset/sluice-nats -n sluice-system; for servers of your own in their\n"+
-		"# file, and then nats-server --signal reload on each.\n", where)
-	if o.dir == "" {
-		comment += "#\n" + commented(account)
-	}
+		"# file, and then nats-server --signal reload on each.\n%s", where, below)
 	hub, err := document(comment,
 		map[string]any{"apiVersion": api.FleetGroupVersion().String(), "kind": api.KindFleetMember, "metadata": metadata, "spec": map[string]any{"key": public}})
 	if err != nil {
@@ -236,9 +236,6 @@ func writeNewFiles(files []newFile) error {
 }
 
 func (f newFile) write() error {
-	if err := os.MkdirAll(filepath.Dir(f.name), 0o700); err != nil {
-		return err
-	}
 	file, err := os.OpenFile(f.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err

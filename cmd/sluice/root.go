@@ -75,7 +75,7 @@ func addGroup(root *cobra.Command, title string, commands ...*cobra.Command) {
 	}
 }
 
-// asParent makes a command one that only has subcommands: alone it shows its help, and it refuses a name that none of them has.
+// asParent makes a command the parent of subcommands. Without arguments it shows its help. An unknown subcommand is an error that suggests others.
 func asParent(parent *cobra.Command) *cobra.Command {
 	parent.SuggestionsMinimumDistance = 2
 	parent.Args = func(cmd *cobra.Command, args []string) error {

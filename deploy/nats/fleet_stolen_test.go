@@ -98,7 +98,7 @@ func TestWhereAStolenClusterHasTheAnswerSentItDoesNoHarm(t *testing.T) {
 		eu2.wantSubjects(inbox)
 		admin.wantSubjects(all, append(sent, "_R_")...)
 
-		// Only messages to the stream of answers have taken its sequences, one each.
+		// Each message to the stream of answers has added one sequence to it. No other message has changed a stream.
 		stored[queue.StreamFleetUp] += uint64(len(replies)+1) * 1000
 		if diff := cmp.Diff(stored, snapshot(t, admin, nil)); diff != "" {
 			t.Errorf("the streams have changed (-want +got):\n%s", diff)

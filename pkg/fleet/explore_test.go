@@ -91,7 +91,7 @@ func (c *checks) planned(w *world, seen Seen, d Decision) {
 	if g.Verb != api.FleetVerbRelease || g.Wave == 0 {
 		return
 	}
-	c.holdsJudged(d.Status, w.model.spec.Waves[g.Wave-1])
+	c.holdsApproved(d.Status, w.model.spec.Waves[g.Wave-1])
 	wave, failed := d.Status.Waves[g.Wave-1], 0
 	for _, name := range wave.Clusters {
 		r, t := seen.Reports[name], seen.Targets[name]
@@ -106,8 +106,8 @@ func (c *checks) planned(w *world, seen Seen, d Decision) {
 	}
 }
 
-// holdsJudged checks that a person has let the wave go on from its hold before a permit goes past it.
-func (c *checks) holdsJudged(s api.FleetRolloutStatus, wave Wave) {
+// holdsApproved checks that a person has approved the hold of a wave before the hub gives permits beyond the hold.
+func (c *checks) holdsApproved(s api.FleetRolloutStatus, wave Wave) {
 	g := s.Grant
 	if !wave.HoldPause.Manual || g.HoldAt > 0 || s.Promoted >= g.Wave {
 		return
@@ -115,7 +115,7 @@ func (c *checks) holdsJudged(s api.FleetRolloutStatus, wave Wave) {
 	if !slices.ContainsFunc(s.Approvals, func(a api.FleetApproval) bool {
 		return a.Wave == g.Wave && a.Epoch >= s.Began && a.Decision == api.DecisionApprove
 	}) {
-		c.fail("NoGrantPastAHold", "grant %d of wave %d goes past its hold, and nobody has approved it", g.Seq, g.Wave)
+		c.fail("NoGrantPastAHold", "the hub lets clusters pass the hold of wave %d by grant %d, and no person has approved the hold", g.Wave, g.Seq)
 	}
 }
 

@@ -133,7 +133,7 @@ func (p *planner) planWave() bool {
 		if p.countPhase(w, api.FleetTargetAtHold) > 0 {
 			return p.enterStage(api.FleetWaveHoldSoak, "AtHold")
 		}
-		// Clusters that come back, or try again, must not go past a hold that nobody has judged.
+		// The hub must not let a cluster that comes back, or tries again, pass a hold that no person has approved.
 		return p.proven(w, spec) && p.enterPause(api.FleetWaveHoldPause, spec.HoldPause)
 	case api.FleetWaveHoldSoak:
 		if !p.waveSettled(atHold) { // a cluster has joined, or tries again
@@ -160,7 +160,7 @@ func (p *planner) planWave() bool {
 	return false
 }
 
-// proven reports whether enough clusters of the wave have completed. If not, the release stalls.
+// proven reports whether enough clusters of the wave have completed. If not, it stalls the release.
 func (p *planner) proven(w *api.FleetWaveStatus, spec Wave) bool {
 	n := p.countPhase(w, api.FleetTargetCompleted)
 	if n < spec.MinCompleted {

@@ -20,7 +20,7 @@ type explorer struct {
 	names   []string
 	helpful []int32 // the next state if every actor helps; -1 if the world is idle
 	todo    []known
-	after   world // the world after the move that expand makes, in one place for all moves
+	after   world // scratch space of expand: the world after one move
 
 	asked  []known // states in which all requests are made
 	stride int32
@@ -196,7 +196,7 @@ func (r write) String() string {
 	return r.action.String()
 }
 
-// stateKey identifies a state. It has no pointers: the garbage collector need not scan millions of them.
+// stateKey identifies a state. It has no pointers, so the garbage collector does not scan the keys of millions of states.
 type stateKey [sha256.Size]byte
 
 func (w *world) key() stateKey {

@@ -50,10 +50,10 @@ func (k *Kube) RESTConfig() (*rest.Config, error) {
 	if clientcmd.IsEmptyConfig(err) {
 		return nil, errors.New("no cluster is configured; name a kubeconfig file with --kubeconfig or $KUBECONFIG")
 	}
-	if raw, problem := loader.RawConfig(); err != nil && problem == nil && k.Context != "" && raw.Contexts[k.Context] == nil {
-		return nil, fmt.Errorf("the kubeconfig has no context %q; it has: %s", k.Context, strings.Join(slices.Sorted(maps.Keys(raw.Contexts)), ", "))
-	}
 	if err != nil {
+		if raw, problem := loader.RawConfig(); problem == nil && k.Context != "" && raw.Contexts[k.Context] == nil {
+			return nil, fmt.Errorf("the kubeconfig has no context %q; it has: %s", k.Context, strings.Join(slices.Sorted(maps.Keys(raw.Contexts)), ", "))
+		}
 		return nil, fmt.Errorf("read kubeconfig: %w; choose with --kubeconfig and --context", err)
 	}
 	config.QPS = -1
