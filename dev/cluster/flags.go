@@ -42,7 +42,7 @@ func apiServerFlags(a *authority, opts options, port int, etcdURL string) ([]str
 		"--service-cluster-ip-range=" + serviceCIDR,
 		"--authorization-mode=RBAC",
 		"--anonymous-auth=" + strconv.FormatBool(opts.anonymous),
-		"--client-ca-file=" + a.path("ca.crt"),
+		"--token-auth-file=" + a.path(tokensFile),
 		"--tls-cert-file=" + a.path("apiserver.crt"),
 		"--tls-private-key-file=" + a.path("apiserver.key"),
 		"--service-account-issuer=https://kubernetes.default.svc",

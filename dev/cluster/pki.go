@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"math/big"
 	"net"
@@ -17,6 +18,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
+
+// tokensFile holds the tokens of the users in the kubeconfigs.
+const tokensFile = "tokens.csv"
 
 // authority signs the certificates of one cluster; its files are in dir.
 type authority struct {
@@ -58,30 +62,37 @@ func newAuthority(dir string) (*authority, error) {
 	return a, a.writeServiceAccountKey()
 }
 
-// kubeconfig writes a kubeconfig for a user with the given name and groups into the directory, and returns its path.
-func (a *authority) kubeconfig(file, server, user string, groups ...string) (string, error) {
-	cert := template(user)
-	cert.Subject.Organization = groups
-	cert.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
-	der, key, err := a.sign(cert)
-	if err != nil {
-		return "", err
-	}
-	keyPEM, err := encodeKey(key)
-	if err != nil {
+// kubeconfig writes a kubeconfig for a user with the given name and group into the directory, and returns its path. The user has a token of the file
+// tokensFile: the API server would check a client certificate again in each request.
+func (a *authority) kubeconfig(file, server, user, group string) (string, error) {
+	token := rand.Text()
+	if err := a.addToken(token, user, group); err != nil {
 		return "", err
 	}
 	const name = "sluice"
 	config := clientcmdapi.NewConfig()
 	config.Clusters[name] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: encodeCert(a.cert.Raw)}
-	config.AuthInfos[user] = &clientcmdapi.AuthInfo{ClientCertificateData: encodeCert(der), ClientKeyData: keyPEM}
+	config.AuthInfos[user] = &clientcmdapi.AuthInfo{Token: token}
 	config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: user}
 	config.CurrentContext = name
-	path := filepath.Join(a.dir, file)
+	path := a.path(file)
 	if err := clientcmd.WriteToFile(*config, path); err != nil {
 		return "", fmt.Errorf("write %s: %w", path, err)
 	}
 	return path, nil
+}
+
+// addToken appends a line to tokensFile: token, user, uid, groups.
+func (a *authority) addToken(token, user, group string) error {
+	file, err := os.OpenFile(a.path(tokensFile), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("open the tokens: %w", err)
+	}
+	_, err = fmt.Fprintf(file, "%s,%s,%s,%s\n", token, user, user, group)
+	if err := errors.Join(err, file.Close()); err != nil {
+		return fmt.Errorf("write the token of %s: %w", user, err)
+	}
+	return nil
 }
 
 func (a *authority) sign(cert *x509.Certificate) ([]byte, *ecdsa.PrivateKey, error) {
