@@ -248,8 +248,8 @@ func (c *cli) printRelease(told client.ReleaseAnswer, output string) error {
 		text, err = yaml.Marshal(told)
 	default:
 		lines := []string{told.Message}
-		for _, d := range told.Deferred {
-			lines = append(lines, strings.TrimRight(fmt.Sprintf("deferred: %s  %s  %s", d.Cluster, d.Reason, d.Message), " "))
+		for _, cluster := range told.Lacking {
+			lines = append(lines, cluster.Lacking())
 		}
 		text = []byte(strings.Join(lines, "\n"))
 	}

@@ -28,7 +28,7 @@ func (c *cli) fleetRetryCommand() *cobra.Command {
 }
 
 // checkRetry returns an error for a cluster that cannot try again.
-func (c *cli) checkRetry(r *api.FleetRollout, found fleetview.Cluster) error {
+func (c *cli) checkRetry(r *api.FleetRollout, found fleet.ReleaseCluster) error {
 	why, helps := fleet.RetryRefusal(found.Phase, found.Reason)
 	if why == "" {
 		return nil
@@ -49,7 +49,7 @@ func (c *cli) fleetSkipCommand() *cobra.Command {
 		args:     cobra.MinimumNArgs(1), complete: c.completeFleetClusters,
 		order: func(ctx context.Context, args []string) (fleetOrder, error) {
 			if len(args) > 1 {
-				return c.clusterOrder(ctx, api.FleetCommandSkip, "the release passes over the clusters", args, func(*api.FleetRollout, fleetview.Cluster) error { return nil })
+				return c.clusterOrder(ctx, api.FleetCommandSkip, "the release passes over the clusters", args, func(*api.FleetRollout, fleet.ReleaseCluster) error { return nil })
 			}
 			return givesAlways(api.FleetCommandSkip, "the release passes over the wave", func(r *api.FleetRollout) (string, error) {
 				if s := r.Status; s.Phase != api.FleetPhaseStalled || s.Reason != "NothingProven" {
@@ -62,7 +62,7 @@ func (c *cli) fleetSkipCommand() *cobra.Command {
 }
 
 // clusterOrder returns an order about clusters of the release. It knows them by the objects of the hub.
-func (c *cli) clusterOrder(ctx context.Context, action api.FleetCommandAction, foretells string, args []string, check func(*api.FleetRollout, fleetview.Cluster) error) (fleetOrder, error) {
+func (c *cli) clusterOrder(ctx context.Context, action api.FleetCommandAction, foretells string, args []string, check func(*api.FleetRollout, fleet.ReleaseCluster) error) (fleetOrder, error) {
 	names := slices.Compact(slices.Sorted(slices.Values(args[1:])))
 	h, r, err := c.namedFleetRollout(ctx, args[0])
 	if err != nil {
@@ -71,7 +71,7 @@ func (c *cli) clusterOrder(ctx context.Context, action api.FleetCommandAction, f
 	if r.Status.Release != nil {
 		known := fleetview.ReadClusters(h.readSettledView(ctx, r))
 		for _, name := range names {
-			i := slices.IndexFunc(known, func(cluster fleetview.Cluster) bool { return cluster.Name == name })
+			i := slices.IndexFunc(known, func(cluster fleet.ReleaseCluster) bool { return cluster.Name == name })
 			if i < 0 {
 				return fleetOrder{}, fmt.Errorf("%q is no cluster of the release of %s; list them with: %s", name, fullName(r), c.typedStyle().FleetCommand("targets", r))
 			}

@@ -8,6 +8,7 @@ import (
 
 	"sluice.dev/sluice/cmd/sluice/internal/fleetview"
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/fleet"
 )
 
 // offerOfHub completes the values that find returns in time. It reports no errors to the shell.
@@ -84,7 +85,7 @@ func (c *cli) completeBlocked(cmd *cobra.Command, args []string, typed string) (
 			var keys []string
 			for _, b := range r.Status.Blocked {
 				if !b.Unblocked {
-					keys = append(keys, fleetview.KeyText(b.Version))
+					keys = append(keys, fleet.KeyText(b.Version))
 				}
 			}
 			return keys, nil

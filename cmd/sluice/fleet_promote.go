@@ -12,6 +12,7 @@ import (
 
 	"sluice.dev/sluice/cmd/sluice/internal/fleetview"
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/fleet"
 )
 
 func (c *cli) fleetPromoteCommand() *cobra.Command {
@@ -99,12 +100,12 @@ func blockedKey(r *api.FleetRollout, version string) (key, done string, err erro
 	var blocked []string
 	unblocked := false
 	for _, b := range r.Status.Blocked {
-		is := b.Version == version || fleetview.KeyText(b.Version) == version
+		is := b.Version == version || fleet.KeyText(b.Version) == version
 		switch {
 		case is && !b.Unblocked:
 			return b.Version, "", nil
 		case !b.Unblocked:
-			blocked = append(blocked, fleetview.KeyText(b.Version))
+			blocked = append(blocked, fleet.KeyText(b.Version))
 		}
 		unblocked = unblocked || is
 	}

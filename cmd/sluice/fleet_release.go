@@ -148,7 +148,7 @@ func (c *cli) printNext(before, r *api.FleetRollout) {
 	style, key := c.typedStyle(), r.Spec.Release.Key()
 	for _, b := range r.Status.Blocked {
 		if b.Version == key && !b.Unblocked {
-			fmt.Fprintf(c.errors, "This version was withdrawn before, so no cluster gets it until: %s\n", style.FleetCommand("unblock", r, fleetview.KeyText(key)))
+			fmt.Fprintf(c.errors, "This version was withdrawn before, so no cluster gets it until: %s\n", style.FleetCommand("unblock", r, fleet.KeyText(key)))
 			return
 		}
 	}
@@ -160,9 +160,10 @@ func (c *cli) printNext(before, r *api.FleetRollout) {
 		how = "sets the images when it has its permit."
 	}
 	fmt.Fprintln(c.errors, "The first wave begins. Each cluster", how)
-	if r.Spec.Paused {
-		fmt.Fprintf(c.errors, "The release holds until spec.paused is false: %s\n", style.NextCommands(&api.FleetRollout{ObjectMeta: r.ObjectMeta, Spec: r.Spec, Status: api.FleetRolloutStatus{
-			Phase: api.FleetPhasePaused, Reason: "Paused"}})[0].Command)
+	if r.Spec.Paused || r.Status.Paused {
+		for _, hint := range style.ResumeCommands(r) {
+			fmt.Fprintf(c.errors, "The FleetRollout is paused, so the release holds; %s, type: %s\n", hint.Does, hint.Command)
+		}
 	}
 	fmt.Fprintf(c.errors, "Follow it with: %s\n", style.FleetCommand("status", r))
 }

@@ -111,7 +111,7 @@ func (c *cli) awaitRelease(ctx context.Context, h hub, r *api.FleetRollout, want
 	}
 	switch kind {
 	case fleet.Succeeded:
-		c.listDeferred(ctx, h, last)
+		c.listLacking(ctx, h, last)
 		return nil
 	case fleet.Failed:
 		return outcome{codeFailed, ""}
@@ -126,8 +126,8 @@ func (c *cli) awaitRelease(ctx context.Context, h hub, r *api.FleetRollout, want
 	return errors.New("the wait has ended without a result")
 }
 
-// listDeferred prints the clusters that do not have the version although the release has succeeded.
-func (c *cli) listDeferred(ctx context.Context, h hub, r *api.FleetRollout) {
+// listLacking prints the clusters that do not have the version although the release has succeeded.
+func (c *cli) listLacking(ctx context.Context, h hub, r *api.FleetRollout) {
 	if r.Status.Phase != api.FleetPhaseSucceeded {
 		return
 	}
@@ -136,8 +136,8 @@ func (c *cli) listDeferred(ctx context.Context, h hub, r *api.FleetRollout) {
 		return // another release has begun meanwhile
 	}
 	for _, cluster := range fleetview.ReadClusters(v) {
-		if !cluster.Ended() && cluster.Wave > 0 {
-			fmt.Fprintln(c.out, strings.TrimRight(fmt.Sprintf("deferred: %s  %s  %s", cluster.Name, cluster.Reason, cluster.Message), " "))
+		if cluster.Lacks() {
+			fmt.Fprintln(c.out, cluster.Lacking())
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"sluice.dev/sluice/cmd/sluice/internal/fleetview"
+	"sluice.dev/sluice/pkg/fleet"
 )
 
 func (c *cli) fleetTargetsCommand() *cobra.Command {
@@ -60,7 +61,7 @@ func (c *cli) showTargets(ctx context.Context, arg string, o fleetListOptions) e
 }
 
 // readTargets returns the clusters of a release that have the labels of -l, and says what could not be read.
-func (c *cli) readTargets(ctx context.Context, h hub, v fleetview.View, o fleetListOptions) ([]fleetview.Cluster, error) {
+func (c *cli) readTargets(ctx context.Context, h hub, v fleetview.View, o fleetListOptions) ([]fleet.ReleaseCluster, error) {
 	clusters := fleetview.ReadClusters(v)
 	if o.selector != "" {
 		members, err := h.readMembers(ctx, o.selector)

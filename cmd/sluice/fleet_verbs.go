@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"sluice.dev/sluice/cmd/sluice/internal/fleetview"
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/fleet"
 )
@@ -83,7 +82,7 @@ func (c *cli) notGoingBack(r *api.FleetRollout, verb string) error {
 		return nil
 	}
 	return fmt.Errorf("%s is withdrawn from the clusters of %s, so there is nothing to %s; to allow it again: %s",
-		fleet.ReleaseText(r.Status.Release), fullName(r), verb, c.typedStyle().FleetCommand("unblock", r, fleetview.KeyText(r.Status.Release.Key())))
+		fleet.ReleaseText(r.Status.Release), fullName(r), verb, c.typedStyle().FleetCommand("unblock", r, fleet.KeyText(r.Status.Release.Key())))
 }
 
 // notAborted returns an error if the release is aborted.

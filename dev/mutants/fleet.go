@@ -20,10 +20,10 @@ func reckless() []mutant {
 		{"lost clusters end the hold of a wave", []edit{{
 			"pkg/fleet/wave.go", "p.proven(w, spec) && p.enterPause(api.FleetWaveHoldPause, spec.HoldPause)", `p.enterStage(api.FleetWaveGoing, "NothingHeld")`,
 		}}, models},
-		{"a paused release goes on", []edit{{"pkg/fleet/obstacle.go", "case p.status.Paused || p.seen.Paused:", "case p.seen.Paused:"}}, models},
+		{"a paused release goes on", []edit{{"pkg/fleet/obstacle.go", "\tcase p.status.Paused:\n", "\tcase false:\n"}}, models},
 		{"a rejected release goes on", []edit{{"pkg/fleet/obstacle.go", "p.status.Approvals[n-1].Decision == api.DecisionReject", "false"}}, models},
 		{"a blocked version gets permits", []edit{{"pkg/fleet/obstacle.go", "case p.blocked(p.key()):", "case false:"}}, decisions},
-		{"a budget of failed clusters is no limit", []edit{{"pkg/fleet/obstacle.go", "\t\tif n > limit {\n", "\t\tif n > limit && false {\n"}}, models},
+		{"a budget of failed clusters is no limit", []edit{{"pkg/fleet/obstacle.go", "Failed.RoundDown(sizeOf(w)); n > limit {", "Failed.RoundDown(sizeOf(w)); n > limit && false {"}}, models},
 		{"a withdrawal leaves completed clusters", []edit{{
 			"pkg/fleet/withdraw.go", "forward(c.target.Permit.Verb) || c.movedOn()", "forward(c.target.Permit.Verb) && !c.completed() || c.movedOn()",
 		}}, models},
@@ -36,7 +36,9 @@ func reckless() []mutant {
 		{"an approval counts for every pause", []edit{{
 			"pkg/fleet/wave.go", "a.Epoch >= p.status.Began && a.PauseSeq == p.status.PauseSeq", "a.Epoch >= p.status.Began",
 		}}, unit("fleet", "TestOneApprovalOnePause")},
-		{"silence counts as soak", []edit{{"pkg/fleet/cluster.go", "if !reachable || c.unhealthy {", "if c.unhealthy {"}}, decisions},
+		{"silence counts as soak", []edit{{"pkg/fleet/cluster.go", "if !p.reachable(c) || c.report.Unhealthy {", "if c.report.Unhealthy {"}}, decisions},
+		{"a silence that nobody has heard counts as soak", []edit{{"pkg/fleet/cluster.go", "s.SoakingSince.Time.Before(m.HeardFrom)", "false"}}, unit("fleet", "TestEachClusterSoaksAtTheHold")},
+		{"a cluster leaves the hold with the time of another", []edit{{"pkg/fleet/wave.go", "c.phase == api.FleetTargetAtHold && !c.soaked", "c.phase == api.FleetTargetAtHold && !c.soaked && false"}}, unit("fleet", "TestEachClusterSoaksAtTheHold")},
 		{"the epoch of a new hub begins again", []edit{{"pkg/fleet/plan.go", "max(highest+1, p.now.Unix())", "p.status.Epoch+1"}}, unit("fleet", "TestEpochsGrowOverAllThatIsKnown")},
 	}
 }
@@ -61,6 +63,7 @@ func disobedient() []mutant {
 		{"a withdrawn version is let through", []edit{{"pkg/planner/fleet.go", "!block.Unblocked && version.Named(block.Version)", "false"}}, states},
 		{"a withdrawal leaves what all pods run", []edit{{"pkg/planner/fleet_leave.go", "case present != \"\" && (", "case false && ("}}, back},
 		{"a tool wins against a withdrawal", []edit{{"pkg/planner/fleet_leave.go", "case !p.rolledBack() && p.routesRestored():", "case false:"}}, back},
+		{"a tool keeps pods of a release that has failed", []edit{{"pkg/planner/fleet_leave.go", " || p.templateFailed())", ")"}}, back},
 		{"a withdrawal is answered before its pods are gone", []edit{{"pkg/planner/fleet_report.go", "done = p.onlyStableRuns()", "done = true"}}, states},
 		{"a release that leaves its fleet is let go", []edit{{"pkg/planner/fleet_leave.go", "leaves := p.seen.Deleting || p.seen.Spec.Disabled || !p.governed()", "leaves := !p.governed()"}}, unit("planner", "TestAGovernedReleaseGivesTheStableTemplateBack")},
 		{"a release whose status lost the fleet goes on", []edit{{"pkg/planner/fleet.go", "case used != api.PermitNumber{}:", "case false:"}}, permits},

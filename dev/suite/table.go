@@ -83,7 +83,7 @@ func verifyStages(list []promise) []stage {
 			// Garbage collection would take most of the time of a million states.
 			env: []string{"GOGC=off", "GOMEMLIMIT=6GiB"}},
 			// The models of a hold, of a newer version and of a late executor have too many states with two acts; make explore plays them.
-			{packages: []string{"./pkg/fleet"}, run: "EveryStateOfSmallFleets/^(two|metrics|clusters|executors)", how: "two acts", args: []string{"-fleet.acts=2"}}}},
+			{packages: []string{"./pkg/fleet"}, run: "EveryStateOfSmallFleets/^(two|metrics|clusters|executors|pods)", how: "two acts", args: []string{"-fleet.acts=2"}}}},
 		{name: "race", jobs: []job{
 			{packages: concurrent, skip: anyOf(limits), race: true, abreast: runtime.NumCPU() + 1},
 			{packages: clients, race: true, short: true},

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"time"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -64,6 +66,11 @@ type FleetCordon struct {
 	// The cordon ends by itself at this time. Absent: a person removes it.
 	// +optional
 	Until *metav1.Time `json:"until,omitempty"`
+}
+
+// Holds reports whether the cluster begins nothing new; c may be nil.
+func (c *FleetCordon) Holds(now time.Time) bool {
+	return c != nil && (c.Until == nil || now.Before(c.Until.Time))
 }
 
 // FleetMemberStatus is what the hub knows of a cluster.

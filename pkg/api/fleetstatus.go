@@ -113,6 +113,9 @@ type FleetAttention struct {
 	// The cluster. Absent for the release as a whole.
 	// +optional
 	Cluster string `json:"cluster,omitempty"`
+	// The phase of the cluster.
+	// +optional
+	Phase FleetTargetPhase `json:"phase,omitempty"`
 	// Why, as one word.
 	Reason string `json:"reason"`
 	// Since when.
@@ -208,6 +211,9 @@ type FleetWaveStatus struct {
 	Began metav1.MicroTime `json:"began"`
 	// Since when the hub waits until the version has arrived: since the wave began, since its last cluster joined, or since the last pause.
 	DeliveryFrom metav1.MicroTime `json:"deliveryFrom"`
+	// How many clusters the wave has had when it began. Percentages are about this number, also after other clusters have joined. Absent in a wave that began with none.
+	// +optional
+	Size int32 `json:"size,omitempty"`
 	// The clusters of the wave, in the order of their permits.
 	// +optional
 	// +listType=atomic

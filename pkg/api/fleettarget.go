@@ -96,6 +96,9 @@ type FleetPermit struct {
 	Wave string `json:"wave,omitempty"`
 }
 
+// EndsFleet reports whether the FleetRollout of the permit was deleted. Such a permit is the order to hold without a number in its epoch: grants count from 1.
+func (p FleetPermit) EndsFleet() bool { return p.Verb == FleetVerbHold && p.Seq == 0 }
+
 // FleetVersion is one version of a workload, as its own cluster sees it.
 type FleetVersion struct {
 	// The annotation sluice.dev/version of the workload, or else its rollout-id.
@@ -220,10 +223,13 @@ type FleetTargetStatus struct {
 	// When the present stretch of progress began.
 	// +optional
 	ProgressingSince *metav1.MicroTime `json:"progressingSince,omitempty"`
+	// When the member came to the hold of its wave.
+	// +optional
+	HeldSince *metav1.MicroTime `json:"heldSince,omitempty"`
 	// When the member answered with Completed.
 	// +optional
 	CompletedAt *metav1.MicroTime `json:"completedAt,omitempty"`
-	// How long it was healthy before the present stretch.
+	// How long it was healthy before the present stretch, at the hold or since it has completed.
 	// +optional
 	Soaked metav1.Duration `json:"soaked,omitempty"`
 	// When the present stretch of health began.

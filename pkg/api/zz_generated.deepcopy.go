@@ -1472,6 +1472,10 @@ func (in *FleetTargetStatus) DeepCopyInto(out *FleetTargetStatus) {
 		in, out := &in.ProgressingSince, &out.ProgressingSince
 		*out = (*in).DeepCopy()
 	}
+	if in.HeldSince != nil {
+		in, out := &in.HeldSince, &out.HeldSince
+		*out = (*in).DeepCopy()
+	}
 	if in.CompletedAt != nil {
 		in, out := &in.CompletedAt, &out.CompletedAt
 		*out = (*in).DeepCopy()

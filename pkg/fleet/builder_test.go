@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"sluice.dev/sluice/pkg/api"
@@ -58,6 +59,28 @@ func (g *given) answer(state api.FleetReportState, reason string, names ...strin
 	return g
 }
 
+// ill sets whether the clusters are unhealthy in their reports.
+func (g *given) ill(unhealthy bool, names ...string) *given {
+	for _, name := range names {
+		r := g.Reports[name]
+		r.Unhealthy = unhealthy
+		g.Reports[name] = r
+	}
+	return g
+}
+
+func (g *given) cannotGoBack(name string) {
+	r := g.Reports[name]
+	r.CanGoBack = false
+	g.Reports[name] = r
+}
+
+// with changes a fleet.
+func (g *given) with(change func(*given)) *given {
+	change(g)
+	return g
+}
+
 // silence cuts clusters off from now on.
 func (g *given) silence(names ...string) *given {
 	for _, name := range names {
@@ -79,6 +102,9 @@ func (g *given) plan(silent ...string) *given {
 		}
 		d := Plan(g.Seen, g.now)
 		if sameStatus(d.Status, g.Status) && len(d.Targets) == 0 {
+			if later := Plan(g.Seen, g.now.Add(time.Microsecond)); !sameStatus(later.Status, g.Status) || len(later.Targets) > 0 {
+				panic("the executor would write without end: " + cmp.Diff(g.Status, later.Status))
+			}
 			return g
 		}
 		g.Status = d.Status

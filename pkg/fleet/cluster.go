@@ -42,6 +42,8 @@ type cluster struct {
 	status api.FleetTargetStatus
 	// unhealthy: it has completed and is unhealthy now.
 	unhealthy bool
+	// soaked: it has been healthy at the hold of its wave for long enough.
+	soaked bool
 }
 
 // readClusters collects the clusters of the release, and finds out how far each has come.
@@ -51,8 +53,10 @@ func (p *planner) readClusters() {
 			p.clusterNamed(name).wave = int32(i + 1)
 		}
 	}
-	for name := range p.seen.Targets {
-		p.clusterNamed(name)
+	for name, t := range p.seen.Targets {
+		if _, is := p.seen.Members[name]; is || t.Permit.Epoch >= p.status.Began { // it left before this release otherwise
+			p.clusterNamed(name)
+		}
 	}
 	for name, m := range p.seen.Members {
 		if p.spec.Clusters.Matches(m.Labels) {
@@ -61,6 +65,9 @@ func (p *planner) readClusters() {
 	}
 	p.names = slices.Sorted(maps.Keys(p.clusters))
 	p.readConnections()
+	if p.status.Phase == api.FleetPhasePaused && p.status.Reason == reasonPaused && !p.paused() && p.waveKnown() {
+		p.wave().DeliveryFrom = p.microNow()
+	}
 	for _, name := range p.names {
 		p.readCluster(p.clusters[name])
 	}
@@ -272,7 +279,7 @@ func (p *planner) phaseBeforePermit(c *cluster) (api.FleetTargetPhase, string) {
 		return api.FleetTargetDeferred, reasonCordoned
 	case c.member.Unenforced:
 		return api.FleetTargetDeferred, reasonUnenforced
-	case c.member.ClockSkew.Abs() > clockSkew: // the cluster and the hub would not agree on when its permit ends
+	case c.member.ClockSkew.Abs() > MaxClockSkew: // the cluster and the hub would not agree on when its permit ends
 		return api.FleetTargetDeferred, reasonClockSkew
 	}
 	runs := p.status.Release.Matches(r.Stable)
@@ -285,7 +292,7 @@ func (p *planner) phaseBeforePermit(c *cluster) (api.FleetTargetPhase, string) {
 		why = reasonBlocked // it was withdrawn under another name
 	}
 	if why != "" || !arrived && !p.delivers(r) {
-		if c.wave > 0 && p.elapsed(p.status.Waves[c.wave-1].DeliveryFrom.Time, p.spec.DeliveryDeadline) {
+		if c.wave > 0 && !p.paused() && p.elapsed(p.status.Waves[c.wave-1].DeliveryFrom.Time, p.spec.DeliveryDeadline) {
 			return api.FleetTargetDeferred, cmp.Or(why, reasonNotDelivered)
 		}
 		return api.FleetTargetAwaitingDelivery, why
@@ -318,15 +325,13 @@ func (p *planner) phaseOfPermit(c *cluster) (api.FleetTargetPhase, string) {
 		return api.FleetTargetPermitted, reasonUnreachable // the executor has still to hear it
 	case !p.reachable(c):
 		p.stopProgress(s)
+		p.stopSoak(c)
 		return api.FleetTargetUnknown, reasonUnreachable
 	case c.answered() && c.report.State == api.FleetReportHeld && !p.status.Release.Matches(c.report.Template):
 		return api.FleetTargetDiverged, ""
 	case c.answered() && c.report.State == api.FleetReportAtHold && c.report.Reason != api.FleetReasonPlanChanged:
 		p.stopProgress(s)
-		if c.report.Unhealthy && p.holdSoakExpired(c) {
-			return api.FleetTargetFailed, reasonUnhealthy
-		}
-		return api.FleetTargetAtHold, ""
+		return p.phaseOfHold(c)
 	}
 	if p.progressExpired(c) {
 		return api.FleetTargetFailed, reasonDeadline
@@ -365,39 +370,50 @@ func stopClock(sum metav1.Duration, since *metav1.MicroTime, now time.Time) (met
 	return sum, nil
 }
 
-// phaseOfSoak is the phase of a cluster that has completed its release. Only the time in which the hub sees it healthy counts.
+// phaseOfHold is the phase of a cluster that has stopped at a hold. At the hold of its wave it soaks.
+func (p *planner) phaseOfHold(c *cluster) (api.FleetTargetPhase, string) {
+	s := &c.status
+	if permit := c.target.Permit; c.wave == 0 || permit.HoldAt == 0 || permit.Verb != api.FleetVerbRelease {
+		return api.FleetTargetAtHold, ""
+	}
+	if stage := p.status.Waves[c.wave-1].Stage; stage != api.FleetWaveToHold && stage != api.FleetWaveHoldSoak { // it has soaked
+		return api.FleetTargetAtHold, ""
+	}
+	if s.HeldSince == nil {
+		s.HeldSince = new(p.microNow())
+	}
+	soak := p.spec.Waves[c.wave-1].HoldSoak
+	c.soaked = p.soaksSkipped(c) || p.soak(c, soak)
+	switch {
+	case c.soaked:
+		return api.FleetTargetAtHold, ""
+	case p.soakExpired(s.HeldSince.Time, soak):
+		return api.FleetTargetFailed, reasonUnhealthy
+	case c.report.Unhealthy:
+		return api.FleetTargetAtHold, reasonUnhealthy
+	}
+	return api.FleetTargetAtHold, ""
+}
+
+// phaseOfSoak is the phase of a cluster that has completed its release.
 func (p *planner) phaseOfSoak(c *cluster) (api.FleetTargetPhase, string) {
 	s := &c.status
 	c.unhealthy = c.report.Unhealthy
 	if s.CompletedAt == nil {
 		s.CompletedAt = new(p.microNow())
 	}
-	if s.Phase == api.FleetTargetCompleted {
-		return api.FleetTargetCompleted, ""
-	}
 	soak := p.soakOf(c)
-	if soak == 0 && !c.unhealthy {
+	switch {
+	case s.Phase == api.FleetTargetCompleted && c.unhealthy:
+		return api.FleetTargetCompleted, reasonUnhealthy
+	case s.Phase == api.FleetTargetCompleted, soak == 0 && !c.unhealthy, p.soak(c, soak):
 		return api.FleetTargetCompleted, ""
 	}
 	reachable := p.reachable(c)
-	if !reachable || c.unhealthy {
-		until := p.now
-		if !reachable && c.member.LastSeen.Before(until) {
-			until = c.member.LastSeen
-		}
-		s.Soaked, s.SoakingSince = stopClock(s.Soaked, s.SoakingSince, until)
-	} else {
-		if s.SoakingSince == nil {
-			s.SoakingSince = new(p.microNow())
-		}
-		if p.elapsed(s.SoakingSince.Time, soak-s.Soaked.Duration) {
-			return api.FleetTargetCompleted, ""
-		}
-	}
 	switch {
 	case !reachable && (p.cutOff || p.starting):
 		return api.FleetTargetSoaking, reasonUnreachable
-	case p.elapsed(s.CompletedAt.Time, soakLimit*max(soak, UnreachableAfter)):
+	case p.soakExpired(s.CompletedAt.Time, soak):
 		return api.FleetTargetFailed, reasonUnhealthy
 	case !reachable:
 		return api.FleetTargetSoaking, reasonUnreachable
@@ -407,17 +423,50 @@ func (p *planner) phaseOfSoak(c *cluster) (api.FleetTargetPhase, string) {
 	return api.FleetTargetSoaking, ""
 }
 
-// holdSoakExpired reports whether the wave of a cluster soaks at its hold for too long.
-func (p *planner) holdSoakExpired(c *cluster) bool {
-	if c.wave == 0 || p.status.Waves[c.wave-1].Stage != api.FleetWaveHoldSoak {
+// soak counts the time in which the hub sees a cluster healthy. It reports whether that is as long as wanted, and the cluster is healthy now.
+func (p *planner) soak(c *cluster, wanted time.Duration) bool {
+	s, m := &c.status, c.member
+	if m.LastSeen.IsZero() && p.starting {
+		return false // the executor does not know whether another one hears it
+	}
+	if !p.reachable(c) || c.report.Unhealthy {
+		p.stopSoak(c)
 		return false
 	}
-	return p.elapsed(p.status.Waves[c.wave-1].Since.Time, soakLimit*max(p.spec.Waves[c.wave-1].HoldSoak, UnreachableAfter))
+	if s.SoakingSince != nil && s.SoakingSince.Time.Before(m.HeardFrom) {
+		s.Soaked, s.SoakingSince = stopClock(s.Soaked, s.SoakingSince, m.SilentFrom)
+	}
+	if wanted <= s.Soaked.Duration {
+		return true
+	}
+	if s.SoakingSince == nil {
+		s.SoakingSince = new(p.microNow())
+	}
+	return p.elapsed(s.SoakingSince.Time, wanted-s.Soaked.Duration)
+}
+
+// stopSoak ends a stretch of health: now, or when the hub has heard the cluster last.
+func (p *planner) stopSoak(c *cluster) {
+	until := p.now
+	if c.member.silent(p.now) {
+		until = c.member.LastSeen
+	}
+	c.status.Soaked, c.status.SoakingSince = stopClock(c.status.Soaked, c.status.SoakingSince, until)
+}
+
+// soakExpired reports whether a cluster has taken too long to soak.
+func (p *planner) soakExpired(since time.Time, soak time.Duration) bool {
+	return p.elapsed(since, soakLimit*max(soak, UnreachableAfter))
+}
+
+// soaksSkipped reports whether a person has told the wave of a cluster to pass without a soak.
+func (p *planner) soaksSkipped(c *cluster) bool {
+	return p.status.SkipSoak && c.wave <= p.status.Promoted
 }
 
 // soakOf returns how long a cluster soaks after its release.
 func (p *planner) soakOf(c *cluster) time.Duration {
-	if c.wave == 0 || p.status.SkipSoak && c.wave <= p.status.Promoted {
+	if c.wave == 0 || p.soaksSkipped(c) {
 		return 0
 	}
 	return p.spec.Waves[c.wave-1].Soak

@@ -79,6 +79,10 @@ func RetryRefusal(phase api.FleetTargetPhase, reason string) (why, helps string)
 		return "it gets its permit when the cause is gone, which its reason names (" + reason + ")", ""
 	case api.FleetTargetPending, api.FleetTargetAwaitingDelivery:
 		return "it has not begun, and gets its permit in its turn", ""
+	case api.FleetTargetCompleted:
+		if reason == reasonUnhealthy {
+			return "it has the version, and too few of its pods are ready. Make them ready. To pass over it", "skip"
+		}
 	case api.FleetTargetLeft, api.FleetTargetAbsent, api.FleetTargetUngoverned:
 		return "it has no Rollout in this release", ""
 	}

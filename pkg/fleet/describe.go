@@ -37,7 +37,7 @@ func (p *planner) describeStatus() {
 			case c.report != nil:
 				message = c.report.Message
 			}
-			list = append(list, api.FleetAttention{Cluster: name, Reason: reason, Since: since, Message: message})
+			list = append(list, api.FleetAttention{Cluster: name, Phase: c.phase, Reason: reason, Since: since, Message: message})
 		}
 	}
 	oldestFirst := func(a, b api.FleetAttention) int { return a.Since.Compare(b.Since.Time) }
@@ -70,8 +70,12 @@ func (p *planner) personNeeded(c *cluster) string {
 		}
 	}
 	switch {
-	case c.reason == api.FleetReasonPlanChanged:
+	case c.reason == api.FleetReasonPlanChanged, c.phase == api.FleetTargetCompleted && p.countsAsFailed(c):
 		return c.reason
+	case c.phase == api.FleetTargetWithdrawn && c.report.Reason == api.FleetReasonContested:
+		return api.FleetReasonContested
+	case c.reason == reasonGoingBack && p.status.Verb != api.FleetVerbRelease && c.status.Since != nil && p.elapsed(c.status.Since.Time, p.spec.ProgressDeadline):
+		return reasonGoingBack
 	case c.overridden():
 		return reasonOverridden
 	case c.report != nil && c.report.AwaitsPerson && (c.underWay() || c.reason == reasonGoingBack):

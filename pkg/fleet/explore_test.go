@@ -36,6 +36,8 @@ func models(t testing.TB) []*model {
 	heldFirst.MaxConcurrency, heldFirst.Percent = number(1), 50
 	soaked := first
 	soaked.Soak = minutes(10)
+	heldSoaked := soaked
+	heldSoaked.HoldAt = &api.FleetHoldAt{Step: 1, Soak: minutes(5)}
 	tolerant := &api.FleetBudgets{Failed: number(1), Unreachable: number(1), Unknown: number(1)}
 	every := []api.FleetCommandAction{api.FleetCommandPause, api.FleetCommandResume, api.FleetCommandRollback, api.FleetCommandAbort, api.FleetCommandReject,
 		api.FleetCommandRetry, api.FleetCommandSkip, api.FleetCommandPromote, api.FleetCommandUnblock}
@@ -48,6 +50,8 @@ func models(t testing.TB) []*model {
 		{name: "clusters of one wave are cut off", members: 2, spec: demoSpec(t, tolerant, one), cuts: true},
 		{name: "a hold at step 1", members: 2, spec: demoSpec(t, nil, held), fails: true, user: []api.FleetCommandAction{api.FleetCommandPause, api.FleetCommandResume, api.FleetCommandReject}},
 		{name: "a hold of a cluster that is cut off", members: 2, spec: demoSpec(t, tolerant, heldFirst, one), cuts: true},
+		{name: "pods become unready", members: 2, spec: demoSpec(t, nil, heldSoaked, one), ails: true, user: []api.FleetCommandAction{api.FleetCommandRetry, api.FleetCommandSkip, api.FleetCommandPause, api.FleetCommandResume}},
+		{name: "Rollouts are deleted, and clusters cordoned", members: 2, spec: demoSpec(t, tolerant, first, one), rests: true, user: []api.FleetCommandAction{api.FleetCommandRollback, api.FleetCommandAbort, api.FleetCommandResume}},
 		{name: "a newer version", members: 2, spec: demoSpec(t, nil, first, one), third: true, fails: true, user: []api.FleetCommandAction{api.FleetCommandRollback}},
 		{name: "an override in a cluster", members: 2, spec: demoSpec(t, nil, one), override: true, user: []api.FleetCommandAction{api.FleetCommandRollback, api.FleetCommandAbort}},
 		{name: "images are set", members: 2, spec: demoSpec(t, nil, first, one), patches: true, third: true, fails: true, user: every},
@@ -154,14 +158,40 @@ func (c *checks) commit(w *world, next api.FleetRolloutStatus) {
 			c.fail("EachPassedWaveHasProof", "wave %d has passed without a cluster that completed since epoch %d", i+1, next.Began)
 		}
 	}
+	for i, wave := range next.Waves {
+		if i < len(before.Waves) && before.Waves[i].Began.Equal(&wave.Began) && before.Waves[i].Stage != wave.Stage && !next.SkipSoak {
+			c.soaked(w, next, before.Waves[i].Stage, i)
+		}
+	}
 	if next.Phase == api.FleetPhaseWithdrawn && before.Phase != api.FleetPhaseWithdrawn {
 		w.withdrawn = versionOfKey(next.Release.Key())
-		if !w.model.override { // what goes on without a permit is known when its report has come
+		if !w.model.override && !w.model.rests { // what goes on without a permit, or in a Rollout that was created again, is known when its report has come
 			c.nothingWithdrawnRuns(w, next)
 		}
 	}
 	if next.Verb != api.FleetVerbWithdraw {
 		w.withdrawn = 0
+	}
+}
+
+// soaked checks that the clusters of a wave were healthy for long enough when the wave leaves a stage in which they soak.
+func (c *checks) soaked(w *world, next api.FleetRolloutStatus, left api.FleetWaveStage, wave int) {
+	wanted, state := time.Duration(0), api.FleetReportCompleted
+	switch {
+	case next.Waves[wave].Stage == api.FleetWaveSkipped:
+	case left == api.FleetWaveHoldSoak:
+		wanted, state = w.model.spec.Waves[wave].HoldSoak, api.FleetReportAtHold
+	case left == api.FleetWaveGoing:
+		wanted = w.model.spec.Waves[wave].Soak
+	}
+	for _, name := range next.Waves[wave].Clusters {
+		m := w.members[memberIndex(name)]
+		if m.gone || m.absent || m.state != state || m.permit.Epoch < next.Began || slices.Contains(next.Skipped, name) || w.targets[name].Status.Failure != "" {
+			continue
+		}
+		if healthy := time.Duration(m.healthy) * time.Second; healthy < wanted {
+			c.fail("EachClusterSoaks", "wave %d leaves stage %s, and %s was healthy for %s of %s", wave+1, left, name, healthy, wanted)
+		}
 	}
 }
 
@@ -208,11 +238,11 @@ func (w *world) moving(i int, epoch int64) bool {
 	return m.state == api.FleetReportProgressing && !m.back
 }
 
-// nothingWithdrawnRuns checks that no reachable cluster runs the withdrawn version.
+// nothingWithdrawnRuns checks that no reachable cluster runs the withdrawn version. The hub knows nothing about a cluster whose last report says that it has no Rollout.
 func (c *checks) nothingWithdrawnRuns(w *world, next api.FleetRolloutStatus) {
 	for i := range w.model.members {
 		m := w.members[i]
-		if m.gone || slices.Contains(next.Skipped, memberName(i)) {
+		if m.gone || w.reports[memberName(i)].State == api.FleetReportAbsent || slices.Contains(next.Skipped, memberName(i)) {
 			continue
 		}
 		if m.stable == w.withdrawn || m.template == w.withdrawn && !m.back && (m.state == api.FleetReportProgressing || m.state == api.FleetReportAtHold || m.overridden) {
@@ -295,7 +325,7 @@ func (e *explorer) checkEnd(w *world) {
 	case api.FleetPhaseWithdrawn:
 		e.model.check.nothingWithdrawnRuns(w, s)
 	case api.FleetPhaseSucceeded, api.FleetPhaseAborted:
-	case api.FleetPhasePaused, api.FleetPhaseStalled:
+	case api.FleetPhasePaused, api.FleetPhaseStalled, api.FleetPhaseWithdrawing:
 		if !strings.Contains(s.Message, "sluice fleet") && s.Reason != "HubCutOff" {
 			e.model.check.fail("EveryWaitHasADeadlineOrAPerson", "%s (%s) says: %s", s.Phase, s.Reason, s.Message)
 		}
@@ -364,11 +394,16 @@ func (w *world) key() string {
 	}
 	for i := range w.model.members {
 		m := w.members[i]
-		since := 0
+		since, silence := 0, m.silence
 		if m.cut {
 			since = min(w.now-m.cutSince, 120)
 		}
-		k.Members = append(k.Members, fmt.Sprint(m.gone, m.cut, since, m.template, m.stable, m.good, m.state, m.reason, m.back, m.blocked, m.unhealthy, m.overridden, m.undelivered))
+		for k := range silence {
+			if m.silence[1] > 0 {
+				silence[k] = min(w.now-silence[k], 3600)
+			}
+		}
+		k.Members = append(k.Members, fmt.Sprint(m.gone, m.cut, since, silence, m.template, m.stable, m.good, m.state, m.reason, m.back, m.blocked, m.unhealthy, m.healthy, m.absent, m.cordoned, m.uid, m.overridden, m.undelivered))
 		k.Permits = append(k.Permits, m.permit)
 		k.Completed = append(k.Completed, w.completed[i] >= w.status.Began)
 	}

@@ -106,7 +106,7 @@ func (p *planner) late(c *cluster) bool {
 	if c.phase != api.FleetTargetFailed && c.phase != api.FleetTargetDiverged || c.target == nil || c.completed() || c.failed() || c.target.Permit.Verb == api.FleetVerbHold {
 		return false
 	}
-	return c.target.Permit.NotAfter != nil && !p.elapsed(c.target.Permit.NotAfter.Time, clockSkew)
+	return c.target.Permit.NotAfter != nil && !p.elapsed(c.target.Permit.NotAfter.Time, MaxClockSkew)
 }
 
 // underWay reports whether a cluster may go forward under its permit, as far as the hub knows.

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"testing"
+	"time"
 
 	"sluice.dev/sluice/pkg/api"
 )
@@ -49,5 +50,18 @@ func TestARolloutThatComesBackGetsAnotherPermit(t *testing.T) {
 	g.report("c0", api.FleetReport{State: api.FleetReportAbsent}).plan()
 	if verb := g.Targets["c0"].Permit.Verb; verb != api.FleetVerbRelease {
 		t.Errorf("the cluster has completed before, and its permit says %s: a withdrawal must wait for it", verb)
+	}
+}
+
+// A cluster that leaves during a release is shown until the end of the release, and not in the next one.
+func TestAClusterThatHasLeftIsShownUntilTheReleaseEnds(t *testing.T) {
+	t.Parallel()
+	g := aFleet(t, 2, everyone()).plan().answer(api.FleetReportCompleted, "", "c0", "c1").plan()
+	delete(g.Members, "c1")
+	if n := g.plan().Status.Counts[api.FleetTargetLeft]; n != 1 {
+		t.Errorf("%d clusters have left, want 1", n)
+	}
+	if n := g.after(time.Minute).version("v3").plan().Status.Counts[api.FleetTargetLeft]; n != 0 {
+		t.Errorf("in the next release, %d clusters have left", n)
 	}
 }

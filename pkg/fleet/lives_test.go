@@ -31,7 +31,7 @@ func live(t *testing.T, seed uint64) {
 	everyone := api.FleetWave{MaxConcurrency: number(10)}
 	budgets := &api.FleetBudgets{Failed: number(int32(random.IntN(3))), Unreachable: number(5), Unknown: number(3)}
 	m := &model{
-		members: 50, acts: 60, spec: demoSpec(t, budgets, canary, tenth, everyone), fails: true, third: true, stale: true, crashes: true, cuts: true,
+		members: 50, acts: 60, spec: demoSpec(t, budgets, canary, tenth, everyone), fails: true, third: true, stale: true, crashes: true, cuts: true, ails: true,
 		user: []api.FleetCommandAction{api.FleetCommandPause, api.FleetCommandResume, api.FleetCommandRollback, api.FleetCommandAbort, api.FleetCommandReject,
 			api.FleetCommandRetry, api.FleetCommandSkip, api.FleetCommandPromote, api.FleetCommandUnblock},
 	}

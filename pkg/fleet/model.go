@@ -16,8 +16,8 @@ const (
 	UnreachableAfter = 30 * time.Second
 	// startupWait is how long an executor waits after its start until it has heard every member.
 	startupWait = 5 * time.Minute
-	// clockSkew is how far the clocks of hub and members may be apart. A cluster whose clock is further apart gets no permit.
-	clockSkew = 2 * time.Minute
+	// MaxClockSkew is how far the clocks of hub and members may be apart. A cluster whose clock is further apart gets no permit.
+	MaxClockSkew = 2 * time.Minute
 	// shortestRenewal is how long a renewed permit is at least.
 	shortestRenewal = 5 * time.Minute
 	// maxEpochLead is how far the epoch of a report may be beyond that of the hub and beyond the time. No hub gives such numbers.
@@ -71,6 +71,9 @@ type Member struct {
 	Labels labels.Set
 	// LastSeen is when the executor got the last heartbeat. It is zero if the executor has heard no heartbeat since Started.
 	LastSeen time.Time
+	// SilentFrom and HeardFrom are the ends of the last silence of more than UnreachableAfter: no executor has heard the member in between, as far as this one
+	// knows. They are zero if there was none.
+	SilentFrom, HeardFrom time.Time
 	// Ready: an executor has heard the member, as its status says.
 	Ready bool
 	// Cordoned: the cluster begins nothing new.

@@ -32,13 +32,14 @@ func (w *world) helpful() []move {
 			moves = append(moves, move{"executor 0 plans", func(w *world) { *w = planned.clone() }})
 		}
 	}
+	moves = append(moves, w.membersToReturn()...)
 	if len(moves) == 0 {
 		moves = w.approve()
 	}
 	if len(moves) == 0 && !w.awaitsPerson() {
 		moves = w.timePasses()
 	}
-	if cut := w.cutMembers(); len(cut) > 0 && len(moves) == len(cut) { // all others have done what they can
+	if away := w.membersToReturn(); len(away) > 0 && len(moves) == len(away) { // all others have done what they can
 		moves = append(moves, w.timePasses()...)
 	}
 	return moves
@@ -49,14 +50,50 @@ func (w *world) awaitsPerson() bool {
 	return w.status.Phase == api.FleetPhaseStalled || w.status.Phase == api.FleetPhasePaused && w.status.Reason != "Duration"
 }
 
-func (w *world) cutMembers() []int {
-	var cut []int
+// membersToReturn lists the moves that end what keeps members back: they are heard, healthy, cordoned or without a Rollout no longer.
+func (w *world) membersToReturn() (moves []move) {
 	for i, m := range w.members {
-		if m.cut && !m.gone {
-			cut = append(cut, i)
+		name := memberName(i)
+		switch {
+		case m.gone:
+		case m.cut:
+			moves = append(moves, move{name + " is heard again", func(w *world) { w.hearAgain(i) }})
+		case m.unhealthy:
+			moves = append(moves, move{name + " is healthy again", func(w *world) { w.members[i].unhealthy = false }})
+		case m.cordoned:
+			moves = append(moves, move{name + " is cordoned no longer", func(w *world) { w.members[i].cordoned = false }})
+		case m.absent:
+			moves = append(moves, move{"the Rollout of " + name + " is created again", func(w *world) { w.createAgain(i) }})
 		}
 	}
-	return cut
+	return moves
+}
+
+func (w *world) hearAgain(i int) {
+	m := &w.members[i]
+	m.cut = false
+	if w.now-m.cutSince >= int(UnreachableAfter/time.Second) {
+		m.silence = [2]int{m.cutSince, w.now}
+	}
+}
+
+// createAgain creates a Rollout for the workload of a member. It remembers nothing.
+func (w *world) createAgain(i int) {
+	m := &w.members[i]
+	m.absent, m.uid, m.permit, m.blocked, m.blockedEpoch, m.back, m.overridden, m.reason, m.undelivered, m.good = false, m.uid+1, api.FleetPermit{}, 0, 0, false, false, "", false, m.stable
+	m.state = api.FleetReportIdle
+	if m.template != m.stable {
+		m.state = api.FleetReportHeld
+	}
+}
+
+// deleteRollout deletes the Rollout of a member. A release under way gives the workload its stable template back.
+func (w *world) deleteRollout(i int) {
+	m := &w.members[i]
+	if m.state == api.FleetReportProgressing || m.state == api.FleetReportAtHold {
+		m.template = m.stable
+	}
+	m.absent, m.state, m.back, m.undelivered, m.healthy = true, api.FleetReportIdle, false, false, 0
 }
 
 func (w *world) memberMoves(i int) []move {
@@ -64,12 +101,15 @@ func (w *world) memberMoves(i int) []move {
 	if m.gone {
 		return nil
 	}
-	var moves []move
 	if m.cut {
-		return []move{{name + " is heard again", func(w *world) { w.members[i].cut = false }}}
+		return nil
 	}
+	var moves []move
 	if !sameReport(w.reports[name], w.report(i)) {
 		moves = append(moves, move{"the report of " + name + " arrives", func(w *world) { w.reports[name] = w.report(i) }})
+	}
+	if m.absent {
+		return moves
 	}
 	if permit, is := w.down[name]; is && samePermit(m.permit, permit) == 0 {
 		moves = append(moves, move{name + " receives its permit", func(w *world) { w.receive(i) }})
@@ -109,7 +149,14 @@ func (w *world) timePasses() []move {
 		return nil
 	}
 	seconds := int(d.WakeAt.Sub(start)/time.Second) + 1
-	return []move{{"time passes", func(w *world) { w.now = max(w.now, seconds) }}}
+	return []move{{"time passes", func(w *world) {
+		for i := range w.members {
+			if m := &w.members[i]; !m.cut && !m.unhealthy {
+				m.healthy = min(m.healthy+max(0, seconds-w.now), 3600)
+			}
+		}
+		w.now = max(w.now, seconds)
+	}}}
 }
 
 // others lists faults, and the acts of users.
@@ -159,6 +206,13 @@ func (w *world) others() []move {
 		}
 		if m.override && c.template != c.stable && c.template != c.blocked && c.state != api.FleetReportProgressing {
 			spend("a user overrides the fleet in "+memberName(i), func(w *world) { w.override(i) })
+		}
+		if m.ails && !c.unhealthy {
+			spend("pods of "+memberName(i)+" become unready", func(w *world) { w.members[i].unhealthy = true })
+		}
+		if m.rests && !c.cordoned && !c.absent {
+			spend(memberName(i)+" is cordoned", func(w *world) { w.members[i].cordoned = true })
+			spend("the Rollout of "+memberName(i)+" is deleted", func(w *world) { w.deleteRollout(i) })
 		}
 		if m.cuts && !c.cut {
 			spend(memberName(i)+" is cut off", func(w *world) { w.members[i].cut, w.members[i].cutSince = true, w.now })

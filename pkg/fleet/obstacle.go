@@ -15,6 +15,12 @@ type obstacle struct {
 	holds bool
 }
 
+// reasonPaused is the reason of a release that a person has paused.
+const reasonPaused = "Paused"
+
+// paused reports whether a person has paused the release, by a command or in the spec.
+func (p *planner) paused() bool { return p.status.Paused || p.seen.Paused }
+
 // withdrawOnFailure takes the version back in all clusters if a failure asks for it. It reports whether it did.
 func (p *planner) withdrawOnFailure() bool {
 	reason, message := p.withdrawalReason()
@@ -74,8 +80,11 @@ func (p *planner) obstacle() *obstacle {
 			"%s; bring clusters back, or pass over them: sluice fleet skip %s CLUSTER -n %s", over, name, ns), false}
 	}
 	switch {
-	case p.status.Paused || p.seen.Paused:
-		return &obstacle{api.FleetPhasePaused, "Paused", fmt.Sprintf("The release is paused; go on with: sluice fleet resume %s -n %s", name, ns), true}
+	case p.seen.Paused && !p.status.Paused:
+		return &obstacle{api.FleetPhasePaused, reasonPaused, fmt.Sprintf(
+			`The release is paused by spec.paused; go on with: kubectl patch fleetrollout %s -n %s --type=merge -p '{"spec":{"paused":false}}'`, name, ns), true}
+	case p.status.Paused:
+		return &obstacle{api.FleetPhasePaused, reasonPaused, fmt.Sprintf("The release is paused; go on with: sluice fleet resume %s -n %s", name, ns), true}
 	case p.starting && p.status.Phase == api.FleetPhaseSucceeded && p.allPassed(): // clusters that follow wait, and the release is over
 		return &obstacle{p.status.Phase, p.status.Reason, p.status.Message, false}
 	case p.starting:
@@ -131,16 +140,16 @@ func (c *cluster) countsAsUnreachable() bool {
 
 // failedBudget describes the first budget of failed clusters that is exceeded, "" for none.
 func (p *planner) failedBudget() string {
-	all := 0
+	var all []string
 	for i, w := range p.status.Waves {
-		n, limit := p.countClusters(w, p.countsAsFailed), p.spec.Waves[i].Failed.RoundDown(len(w.Clusters))
-		if n > limit {
-			return fmt.Sprintf("%s of wave %s %s failed, and %d may", countText(n, "cluster", "clusters"), w.Name, agree(n, "has", "have"), limit)
+		failed := p.clustersOf(w, p.countsAsFailed)
+		if n, limit := len(failed), p.spec.Waves[i].Failed.RoundDown(sizeOf(w)); n > limit {
+			return fmt.Sprintf("%s of wave %s %s failed (%s), and %d may", countText(n, "cluster", "clusters"), w.Name, agree(n, "has", "have"), listNames(failed), limit)
 		}
-		all += n
+		all = append(all, failed...)
 	}
-	if p.spec.MaxFailed >= 0 && all > p.spec.MaxFailed {
-		return fmt.Sprintf("%s failed, and %d may in the whole release", countText(all, "cluster has", "clusters have"), p.spec.MaxFailed)
+	if n := len(all); p.spec.MaxFailed >= 0 && n > p.spec.MaxFailed {
+		return fmt.Sprintf("%s failed (%s), and %d may in the whole release", countText(n, "cluster has", "clusters have"), listNames(all), p.spec.MaxFailed)
 	}
 	return ""
 }
@@ -152,23 +161,28 @@ func (p *planner) reachBudget() string {
 	}
 	w, spec := *p.wave(), p.spec.Waves[p.status.Wave-1]
 	lost := func(c *cluster) bool { return c.phase == api.FleetTargetUnknown }
-	if n, limit := p.countClusters(w, lost), spec.Unknown.RoundDown(len(w.Clusters)); n > limit {
+	if n, limit := p.countClusters(w, lost), spec.Unknown.RoundDown(sizeOf(w)); n > limit {
 		return fmt.Sprintf("%s of wave %s %s lost with a permit, and %d may be", countText(n, "cluster", "clusters"), w.Name, agree(n, "was", "were"), limit)
 	}
-	if n, limit := p.countClusters(w, (*cluster).countsAsUnreachable), spec.Unreachable.RoundDown(len(w.Clusters)); n > limit {
+	if n, limit := p.countClusters(w, (*cluster).countsAsUnreachable), spec.Unreachable.RoundDown(sizeOf(w)); n > limit {
 		return fmt.Sprintf("%s of wave %s %s deferred, and %d may be", countText(n, "cluster", "clusters"), w.Name, agree(n, "is", "are"), limit)
 	}
 	return ""
 }
 
 func (p *planner) countClusters(w api.FleetWaveStatus, counts func(*cluster) bool) int {
-	n := 0
+	return len(p.clustersOf(w, counts))
+}
+
+// clustersOf lists the clusters of a wave that count.
+func (p *planner) clustersOf(w api.FleetWaveStatus, counts func(*cluster) bool) []string {
+	var list []string
 	for _, name := range w.Clusters {
 		if counts(p.clusters[name]) {
-			n++
+			list = append(list, name)
 		}
 	}
-	return n
+	return list
 }
 
 // needsHold reports whether a cluster may go forward under its permit.

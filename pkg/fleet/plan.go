@@ -116,7 +116,7 @@ func (p *planner) readPlan() (err error) {
 }
 
 // beginRelease begins a new epoch with the version of spec.release. A version that a person has not unblocked begins as well: it stalls, and its
-// old version gets no further step.
+// old version gets no further step. A pause that a person has asked for stays.
 func (p *planner) beginRelease() {
 	release := p.seen.Release.DeepCopy()
 	if p.status.Release != nil && p.status.Verb == api.FleetVerbRelease && p.status.Phase != api.FleetPhaseSucceeded {
@@ -130,7 +130,7 @@ func (p *planner) beginRelease() {
 	p.status.Began = p.status.Epoch
 	p.status.Release, p.status.Plan = release, p.seen.Spec.Written.DeepCopy()
 	p.status.Wave, p.status.Waves = 0, nil
-	p.status.Skipped, p.status.Retries, p.status.Paused, p.status.Promoted, p.status.SkipSoak, p.status.SkipAnalyses = nil, nil, false, 0, false, nil
+	p.status.Skipped, p.status.Retries, p.status.Promoted, p.status.SkipSoak, p.status.SkipAnalyses = nil, nil, 0, false, nil
 	p.record(string(p.status.Phase), "Begun", "NewVersion", "the release of "+release.Key()+" begins", "")
 }
 

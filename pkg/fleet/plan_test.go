@@ -265,7 +265,7 @@ func TestDecisions(t *testing.T) {
 				g.Reports["c0"] = r
 				return g.plan()
 			}(),
-			"Succeeded Completed; c0 Completed",
+			"Succeeded Completed; c0 Completed Unhealthy",
 		},
 		"a cluster that joins late waits for its delivery": {
 			func() *given {
@@ -309,6 +309,57 @@ func TestDecisions(t *testing.T) {
 				return g.report("c1", api.FleetReport{State: api.FleetReportIdle, Reason: "WorkloadMissing", Template: api.FleetVersion{Version: "none"}, Stable: old}).plan()
 			}(),
 			"Progressing Wave; c0 Permitted",
+		},
+		"a cluster that turns unhealthy in a later wave counts as failed": {
+			aFleet(t, 2, api.FleetWave{Percent: 50}, everyone()).plan().answer(api.FleetReportCompleted, "", "c1").plan().ill(true, "c1").plan(),
+			"Paused BudgetExceeded; c0 Permitted, c1 Completed Unhealthy",
+		},
+		"failures within each wave may be too many for the release": {
+			aFleet(t, 4, api.FleetWave{Percent: 50, MaxConcurrency: number(9), Budgets: &api.FleetBudgets{Failed: number(1)}}, api.FleetWave{MaxConcurrency: number(9), Budgets: &api.FleetBudgets{Failed: number(1)}}).
+				with(func(g *given) { g.Spec.Written.MaxFailed, g.Spec.MaxFailed = new(int32(1)), 1 }).plan().
+				answer(api.FleetReportFailed, "RolledBack", "c3").answer(api.FleetReportCompleted, "", "c1").plan().answer(api.FleetReportFailed, "RolledBack", "c2").plan(),
+			"Paused BudgetExceeded; c0 Permitted, c1 Completed, c2 Failed RolledBack, c3 Failed RolledBack",
+		},
+		"a rejection takes the version back if the plan says so": {
+			aFleet(t, 1, api.FleetWave{Pause: &api.Pause{}}).with(func(g *given) {
+				g.Spec.Written.OnFailure, g.Spec.OnRejection = &api.FleetOnFailure{Rejection: api.FleetFailureWithdraw}, api.FleetFailureWithdraw
+			}).plan().answer(api.FleetReportCompleted, "", "c0").plan().command(api.FleetCommand{Action: api.FleetCommandReject}).plan(),
+			"Withdrawing Rejected; c0 Progressing GoingBack",
+		},
+		"failed metrics pause the release if the plan says so": {
+			aFleet(t, 2, everyone()).with(func(g *given) {
+				g.Spec.Written.OnFailure, g.Spec.OnMetrics = &api.FleetOnFailure{Metrics: api.FleetFailurePause}, api.FleetFailurePause
+			}).plan().answer(api.FleetReportFailed, api.FleetReasonMetrics, "c0").plan(),
+			"Paused AnalysisFailed; c0 Failed AnalysisFailed, c1 Permitted",
+		},
+		"a cluster that cannot go back gets no permit": {
+			aFleet(t, 2, everyone()).with(func(g *given) { g.cannotGoBack("c0") }).plan(), "Paused BudgetExceeded; c1 Permitted",
+		},
+		"a cluster that cannot go back gets a permit if the plan allows it": {
+			aFleet(t, 2, everyone()).with(func(g *given) {
+				g.cannotGoBack("c0")
+				g.Spec.Written.AllowNoWayBack, g.Spec.AllowNoWayBack = true, true
+			}).plan(), "Progressing Wave; c0 Permitted, c1 Permitted",
+		},
+		"a cordoned cluster gets no permit, and uses no budget": {
+			aFleet(t, 2, api.FleetWave{MaxConcurrency: number(9), Budgets: &api.FleetBudgets{Unreachable: number(0)}}).
+				with(func(g *given) { g.Members["c0"] = Member{Cordoned: true} }).plan().answer(api.FleetReportCompleted, "", "c1").plan(),
+			"Succeeded Completed; c1 Completed",
+		},
+		"a cluster that is no longer cordoned follows": {
+			aFleet(t, 2, everyone()).with(func(g *given) { g.Members["c0"] = Member{Cordoned: true} }).plan().answer(api.FleetReportCompleted, "", "c1").plan().
+				with(func(g *given) { g.Members["c0"] = Member{} }).plan(),
+			"Succeeded Completed; c0 Permitted, c1 Completed",
+		},
+		"a person's pause outlasts a new version": {
+			aFleet(t, 1, everyone()).plan().answer(api.FleetReportCompleted, "", "c0").command(api.FleetCommand{Action: api.FleetCommandPause}).plan().version("v3").plan().
+				report("c0", api.FleetReport{Epoch: 1, Seq: 1, State: api.FleetReportCompleted, Template: api.FleetVersion{Version: "v3", Revision: "h3"}, Stable: api.FleetVersion{Version: "v2", Revision: "h2"}}).plan(),
+			"Paused Paused; c0 Pending Eligible",
+		},
+		"a pause in the spec gives a version more time to arrive": {
+			aFleet(t, 1, everyone()).with(func(g *given) { g.Paused = true }).report("c0", api.FleetReport{State: api.FleetReportIdle, Template: api.FleetVersion{Version: "v1", Revision: "h1"}}).
+				plan().after(2 * time.Hour).plan().with(func(g *given) { g.Paused = false }).plan().after(59 * time.Minute).plan(),
+			"Waiting Delivery; ",
 		},
 		"a paused release holds its clusters": {
 			aFleet(t, 1, everyone()).plan().answer(api.FleetReportProgressing, "", "c0").command(api.FleetCommand{Action: api.FleetCommandPause}).plan(),
@@ -754,6 +805,16 @@ func TestWhatNeedsAPerson(t *testing.T) {
 		},
 		"a budget that is exceeded": {
 			aFleet(t, 2, everyone()).plan().after(time.Minute).answer(api.FleetReportFailed, "RolledBack", "c1").plan(), "release BudgetExceeded +1m0s, c1 RolledBack +1m0s",
+		},
+		"a completed cluster that turns unhealthy": {
+			aFleet(t, 2, api.FleetWave{Percent: 50, Budgets: budgets}, everyone()).plan().answer(api.FleetReportCompleted, "", "c1").plan().after(time.Minute).ill(true, "c1").plan(), "c1 Unhealthy +1m0s",
+		},
+		"a cluster that goes back for too long": {
+			aFleet(t, 1, everyone()).plan().command(api.FleetCommand{Action: api.FleetCommandRollback}).plan().after(45 * time.Minute).plan(), "c0 GoingBack +0s",
+		},
+		"a client that has applied a withdrawn version again": {
+			aFleet(t, 1, everyone()).plan().command(api.FleetCommand{Action: api.FleetCommandRollback}).plan().answer(api.FleetReportCompleted, api.FleetReasonContested, "c0").plan(),
+			"release RolledBack +0s, c0 Contested +0s",
 		},
 		"a cordon of its own": {
 			func() *given {

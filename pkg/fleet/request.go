@@ -247,7 +247,7 @@ func (j *requestEvaluation) inTime() *RequestResult {
 	switch {
 	case j.request.Arrived.Before(since):
 		return refusedRequest(api.RefusalNotPaused, "It came in before wave %s %s at %s; look at the release and send a new event", j.request.Wave, what, timeText(since))
-	case !j.request.Made.IsZero() && j.request.Made.Before(since.Add(-clockSkew)):
+	case !j.request.Made.IsZero() && j.request.Made.Before(since.Add(-MaxClockSkew)):
 		return refusedRequest(api.RefusalExpired, "It was made at %s, before wave %s %s at %s; look at the release and send a new event", timeText(j.request.Made), j.request.Wave, what, timeText(since))
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"sluice.dev/sluice/pkg/api"
@@ -49,7 +50,8 @@ type backup struct {
 // memberWorld is a cluster with one governed Rollout. Its gate is the one of the design: a permit is used up by one release of the template that
 // it names.
 type memberWorld struct {
-	gone, cut        bool
+	cut              bool
+	silence          [2]int // the last time in which it was cut off for long, from and to; zero for none
 	cutSince         int
 	template, stable int8
 	good             int8 // the version to go back to
@@ -60,6 +62,11 @@ type memberWorld struct {
 	blocked          int8
 	blockedEpoch     int64
 	unhealthy        bool
+	healthy          int  // ghost: for how many seconds its pods were ready since it stopped at a hold or completed, at most an hour
+	gone             bool // it is no member, or no longer
+	absent           bool // it has no Rollout
+	cordoned         bool
+	uid              int8 // of its Rollout
 	overridden       bool // a user lets the release of the template go on without permits
 	undelivered      bool // it has still to set the images of its permit
 }
@@ -114,6 +121,8 @@ type model struct {
 	stale    bool // the second executor plans by a late cache
 	crashes  bool
 	cuts     bool // members are cut off, and come back
+	ails     bool // pods of clusters become unready, and ready again
+	rests    bool // clusters are cordoned, and their Rollouts are deleted and created again
 	override bool // users of clusters let releases go on without permits
 	backups  bool // the hub is restored from a backup
 	patches  bool // the clusters set the images
@@ -184,8 +193,11 @@ func versionOfKey(key string) int8 {
 
 func (w *world) report(i int) api.FleetReport {
 	m := w.members[i]
+	if m.absent {
+		return api.FleetReport{State: api.FleetReportAbsent}
+	}
 	r := api.FleetReport{
-		Epoch: m.permit.Epoch, Seq: m.permit.Seq, State: m.state, Reason: m.reason, CanGoBack: true, Unhealthy: m.unhealthy,
+		RolloutUID: types.UID(fmt.Sprintf("u%d", m.uid)), Epoch: m.permit.Epoch, Seq: m.permit.Seq, State: m.state, Reason: m.reason, CanGoBack: true, Unhealthy: m.unhealthy,
 		Template: api.FleetVersion{Version: versionName(m.template), Revision: fmt.Sprintf("h%d", m.template)},
 		Stable:   api.FleetVersion{Version: versionName(m.stable), Revision: fmt.Sprintf("h%d", m.stable)},
 	}
@@ -220,7 +232,11 @@ func (w *world) see(e int) Seen {
 			if m.cut {
 				seen = start.Add(time.Duration(m.cutSince) * time.Second)
 			}
-			s.Members[memberName(i)] = Member{LastSeen: seen}
+			member := Member{LastSeen: seen, Cordoned: m.cordoned}
+			if m.silence[1] > 0 {
+				member.SilentFrom, member.HeardFrom = start.Add(time.Duration(m.silence[0])*time.Second), start.Add(time.Duration(m.silence[1])*time.Second)
+			}
+			s.Members[memberName(i)] = member
 		}
 	}
 	return s
@@ -323,11 +339,16 @@ func (w *world) writeTarget(name string, t Target) {
 func (w *world) receive(i int) {
 	m := &w.members[i]
 	permit := w.down[memberName(i)]
+	if permit.RolloutUID != "" && permit.RolloutUID != w.report(i).RolloutUID {
+		m.permit, m.state, m.healthy = permit, api.FleetReportHeld, 0 // it is for a Rollout of this name that was deleted
+		return
+	}
 	renewed := permit.Epoch == m.permit.Epoch && permit.Seq == m.permit.Seq
 	m.permit = permit
 	if renewed {
 		return
 	}
+	m.healthy = 0
 	underWay := m.state == api.FleetReportProgressing && !m.back || m.state == api.FleetReportAtHold || m.goesWithoutPermit()
 	version := versionOfKey(permit.Version)
 	m.reason, m.undelivered = "", false
@@ -364,7 +385,10 @@ func (w *world) receive(i int) {
 	case api.FleetVerbWithdraw:
 		m.blocked, m.blockedEpoch = version, permit.Epoch
 		m.state = api.FleetReportCompleted
-		if m.stable == version || underWay && m.template == version {
+		switch {
+		case m.stable == version && m.good == version: // the Rollout was created again, and knows no version before
+			m.state, m.reason = api.FleetReportFailed, api.FleetReasonNoWayBack
+		case m.stable == version || underWay && m.template == version:
 			m.state, m.back = api.FleetReportProgressing, true
 		}
 	}
@@ -385,6 +409,7 @@ func (m *memberWorld) expired(now time.Time) bool {
 // goOn lets a release of a member, or its way back, reach its next point.
 func (w *world) goOn(i int) {
 	m := &w.members[i]
+	m.healthy = 0
 	switch {
 	case m.back:
 		m.back, m.overridden, m.state = false, false, api.FleetReportCompleted

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"slices"
@@ -81,12 +82,15 @@ func (p *planner) beginWave() {
 	if spec.HoldAt > 0 {
 		stage = api.FleetWaveToHold
 	}
-	p.status.Waves = append(p.status.Waves, api.FleetWaveStatus{Name: spec.Name, Stage: stage, Since: p.microNow(), Began: p.microNow(), DeliveryFrom: p.microNow(), Clusters: left})
+	p.status.Waves = append(p.status.Waves, api.FleetWaveStatus{Name: spec.Name, Stage: stage, Since: p.microNow(), Began: p.microNow(), DeliveryFrom: p.microNow(), Clusters: left, Size: int32(len(left))})
 	for _, name := range left {
 		p.setWave(p.clusters[name], p.status.Wave)
 	}
 	p.record("", string(stage), "WaveBegun", fmt.Sprintf("wave %d (%s) begins with %s", p.status.Wave, spec.Name, countText(len(left), "cluster", "clusters")), "")
 }
+
+// sizeOf returns the number of clusters that the percentages of a wave are about. Clusters that join later do not change it.
+func sizeOf(w api.FleetWaveStatus) int { return cmp.Or(int(w.Size), len(w.Clusters)) }
 
 // setWave puts a cluster into a wave, on which its phase may depend.
 func (p *planner) setWave(c *cluster, wave int32) {
@@ -140,7 +144,7 @@ func (p *planner) planWave() bool {
 			p.grantWave(spec.HoldAt)
 			return false
 		}
-		if !p.holdSoaked(w, spec.HoldSoak) {
+		if !p.holdSoaked(w) {
 			p.setPhase(api.FleetPhaseSoaking, "HoldSoak", fmt.Sprintf("the clusters of wave %s soak at step %d", w.Name, spec.HoldAt))
 			return false
 		}
@@ -221,18 +225,9 @@ func (p *planner) decision() api.Decision {
 	return ""
 }
 
-// holdSoaked reports whether the clusters at the hold have been there long enough, and are healthy now.
-func (p *planner) holdSoaked(w *api.FleetWaveStatus, soak time.Duration) bool {
-	if p.status.SkipSoak && p.status.Wave <= p.status.Promoted {
-		return true
-	}
-	for _, name := range w.Clusters {
-		if c := p.clusters[name]; c.phase == api.FleetTargetAtHold && c.report.Unhealthy {
-			w.Since = p.microNow() // it begins again; the clusters have the time of holdSoakExpired
-			return false
-		}
-	}
-	return p.elapsed(w.Since.Time, soak)
+// holdSoaked reports whether all clusters at the hold have soaked.
+func (p *planner) holdSoaked(w *api.FleetWaveStatus) bool {
+	return p.countClusters(*w, func(c *cluster) bool { return c.phase == api.FleetTargetAtHold && !c.soaked }) == 0
 }
 
 // ended reports whether a cluster neither is under way nor may begin.
@@ -268,7 +263,7 @@ func (p *planner) countPhase(w *api.FleetWaveStatus, phase api.FleetTargetPhase)
 func (p *planner) grantWave(holdAt int32) {
 	w, spec := p.wave(), p.spec.Waves[p.status.Wave-1]
 	l := p.lineUp(w.Clusters, holdAt)
-	p.grant(api.FleetVerbRelease, holdAt, p.status.Wave, l.clusters(spec.MaxConcurrency.RoundUp(len(w.Clusters))))
+	p.grant(api.FleetVerbRelease, holdAt, p.status.Wave, l.clusters(spec.MaxConcurrency.RoundUp(sizeOf(*w))))
 	p.describeWave(w, l)
 }
 
@@ -386,7 +381,10 @@ func (p *planner) followers() []string {
 			names = append(names, w.Clusters...)
 		}
 	}
-	return p.lineUp(names, 0).clusters(p.spec.Waves[len(p.spec.Waves)-1].MaxConcurrency.RoundUp(len(names)))
+	if len(names) == 0 {
+		return nil
+	}
+	return p.lineUp(names, 0).clusters(p.spec.Waves[len(p.spec.Waves)-1].MaxConcurrency.RoundUp(sizeOf(*p.wave())))
 }
 
 func (p *planner) successMessage() string {

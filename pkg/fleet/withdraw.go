@@ -13,7 +13,6 @@ import (
 func (p *planner) beginWithdrawal(reason, message, actor string) {
 	p.beginEpoch(api.FleetVerbWithdraw)
 	p.mergeBlock(api.FleetBlock{Version: p.key(), Epoch: p.status.Epoch})
-	p.status.Paused = false
 	p.record(string(p.status.Phase), string(api.FleetPhaseWithdrawing), reason, message, actor)
 	p.status.Phase, p.status.Reason, p.status.Message = api.FleetPhaseWithdrawing, reason, message
 }

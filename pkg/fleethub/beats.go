@@ -30,6 +30,8 @@ type beat struct {
 	of types.UID
 	// heard is when it arrived, by the clock of the hub; zero if this process has heard none.
 	heard time.Time
+	// silentFrom and heardFrom are the ends of the last silence; see [fleet.Member].
+	silentFrom, heardFrom time.Time
 	// senders are the processes of the cluster that were heard a short time ago, by their names.
 	senders     map[string]sender
 	uid         string
@@ -39,6 +41,9 @@ type beat struct {
 	refused     string
 	// otherHeard is when another cluster of this name was heard.
 	otherHeard time.Time
+	// refusal is why the last refused heartbeat counted for nothing, and refusedAt is when it came.
+	refusal   string
+	refusedAt time.Time
 }
 
 // sender is a process of a cluster that sends heartbeats.
@@ -81,6 +86,19 @@ func (b beat) sendersAfter(said fleetmessage.Beat, now time.Time) map[string]sen
 		}
 	}
 	return next
+}
+
+// silenceBefore returns the ends of the last silence of a member of which a heartbeat arrives now. Other executors of the hub may have heard it since the time in its status, until
+// they would have written a newer one.
+func (b beat) silenceBefore(now time.Time, written *metav1.Time) (from, to time.Time) {
+	last, limit := b.heard, fleet.UnreachableAfter
+	if written != nil && written.After(last) {
+		last, limit = written.Time, seenEvery+fleet.UnreachableAfter
+	}
+	if last.IsZero() || now.Sub(last) < limit {
+		return b.silentFrom, b.heardFrom
+	}
+	return last, now
 }
 
 // taken reports whether another cluster uses the name.
@@ -148,12 +166,17 @@ func (b *beats) receive(subject string, message []byte) {
 		b.hub.hintAll()
 		return
 	case err != nil:
+		last.refusal, last.refusedAt = err.Error(), now
+		b.mu.Lock()
+		b.known[name] = last
+		b.mu.Unlock()
 		b.hub.noteRefusal("heartbeat", name, err)
 		return
 	}
 	next := beat{
 		of: m.UID, heard: now, senders: last.sendersAfter(said, now), uid: said.Member.UID, version: said.Version, enforcement: said.Enforcement, hubKeys: said.HubKeys, refused: said.Refused, otherHeard: last.otherHeard,
 	}
+	next.silentFrom, next.heardFrom = last.silenceBefore(now, m.Status.LastSeen)
 	b.mu.Lock()
 	b.known[name] = next
 	b.mu.Unlock()
@@ -224,6 +247,9 @@ func (b *beats) statusOf(m *api.FleetMember) (next api.FleetMemberStatus, hint b
 		}
 		next.Phase = api.FleetMemberUnreachable
 		next.Message = "The hub does not hear the cluster; see that its executors run with --fleet-member=" + m.Name + " and reach the hub's NATS"
+		if last.refusal != "" && now.Sub(last.refusedAt) < fleet.UnreachableAfter {
+			next.Message = "The hub refuses the heartbeats of the cluster: " + last.refusal
+		}
 	}
 	if heard {
 		next.UID, next.Version, next.Enforcement, next.HubKeys = last.uid, last.version, last.enforcement, last.hubKeys

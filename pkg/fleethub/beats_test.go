@@ -89,6 +89,20 @@ func TestWhatTheStatusOfAMemberSays(t *testing.T) {
 			status: ready(at(40 * time.Second)), beat: as(heard(30 * time.Second)),
 			want: with(ready(at(40*time.Second)), func(s *api.FleetMemberStatus) { s.Phase, s.Message = api.FleetMemberUnreachable, silent }), hint: true,
 		},
+		"a cluster whose heartbeats are refused is told why": {
+			status: ready(at(40 * time.Second)), beat: but(heard(30*time.Second), func(b *beat) {
+				b.refusal, b.refusedAt = "the signature does not belong to it", start.Add(-29*time.Second)
+			}),
+			want: with(ready(at(40*time.Second)), func(s *api.FleetMemberStatus) {
+				s.Phase, s.Message = api.FleetMemberUnreachable, "The hub refuses the heartbeats of the cluster: the signature does not belong to it"
+			}), hint: true,
+		},
+		"a refusal of 30 seconds ago says nothing": {
+			status: ready(at(40 * time.Second)), beat: but(heard(30*time.Second), func(b *beat) {
+				b.refusal, b.refusedAt = "the signature does not belong to it", start.Add(-30*time.Second)
+			}),
+			want: with(ready(at(40*time.Second)), func(s *api.FleetMemberStatus) { s.Phase, s.Message = api.FleetMemberUnreachable, silent }), hint: true,
+		},
 		"a cluster that comes back is ready again": {
 			status: with(ready(at(10*time.Second)), func(s *api.FleetMemberStatus) { s.Phase, s.Message = api.FleetMemberUnreachable, silent }), beat: as(heard(0)),
 			want: ready(at(0)), hint: true,
@@ -170,6 +184,34 @@ func TestWhatIsKnownOfAMember(t *testing.T) {
 	h.beats.known["eu1"] = beat{of: "m", heard: start, uid: "u", enforcement: api.FleetEnforcementNone}
 	if last := h.beats.of(m); last.enforcement != api.FleetEnforcementNone || last.version != "" || last.uid != "u" || last.hubKeys != nil {
 		t.Errorf("after a heartbeat it is %+v", last)
+	}
+}
+
+// A silence counts from the last heartbeat that any executor of the hub may have heard.
+func TestHowLongNobodyHasHeardAMember(t *testing.T) {
+	t.Parallel()
+	ago := func(d time.Duration) time.Time { return start.Add(-d) }
+	written := func(d time.Duration) *metav1.Time { return &metav1.Time{Time: ago(d)} }
+	earlier := beat{heard: ago(10 * time.Second), silentFrom: ago(time.Hour), heardFrom: ago(50 * time.Minute)}
+	for name, c := range map[string]struct {
+		last     beat
+		written  *metav1.Time
+		from, to time.Time
+	}{
+		"the first heartbeat ever":                          {},
+		"a heartbeat after the one before":                  {last: earlier, written: written(time.Minute), from: earlier.silentFrom, to: earlier.heardFrom},
+		"29 seconds of silence":                             {last: beat{heard: ago(29 * time.Second)}, written: written(time.Minute)},
+		"30 seconds of silence":                             {last: beat{heard: ago(30 * time.Second)}, written: written(time.Minute), from: ago(30 * time.Second), to: start},
+		"another executor has heard it meanwhile":           {last: beat{heard: ago(time.Hour)}, written: written(89 * time.Second)},
+		"a process that has just started, beside another":   {written: written(89 * time.Second)},
+		"a process that has started after all were stopped": {written: written(90 * time.Second), from: ago(90 * time.Second), to: start},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if from, to := c.last.silenceBefore(start, c.written); !from.Equal(c.from) || !to.Equal(c.to) {
+				t.Errorf("the last silence was from %s to %s, want %s to %s", from, to, c.from, c.to)
+			}
+		})
 	}
 }
 

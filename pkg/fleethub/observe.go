@@ -29,9 +29,8 @@ func (h *Hub) observe(r *api.FleetRollout) (seen fleet.Seen, targets map[string]
 	now := h.Clock()
 	for _, m := range h.kube.FleetMembers() {
 		beat := h.beats.of(m)
-		cordon := m.Spec.Cordoned
 		seen.Members[m.Name] = fleet.Member{
-			Labels: labels.Set(m.Labels), LastSeen: beat.heard, Ready: m.Status.Phase == api.FleetMemberReady, Cordoned: cordon != nil && (cordon.Until == nil || now.Before(cordon.Until.Time)),
+			Labels: labels.Set(m.Labels), LastSeen: beat.heard, SilentFrom: beat.silentFrom, HeardFrom: beat.heardFrom, Ready: m.Status.Phase == api.FleetMemberReady, Cordoned: m.Spec.Cordoned.Holds(now),
 			Unenforced: beat.enforcement == api.FleetEnforcementNone, NoTraffic: m.Spec.NoTraffic, NameTaken: beat.taken(now), ClockSkew: beat.clockSkew(),
 		}
 		if order, is := h.lastOrder(m.Name, r); is && seen.LastOrder.Before(orderNumber(order)) {

@@ -38,19 +38,35 @@ func (f *FleetReader) ReadFleetRollout(ctx context.Context, name types.Namespace
 
 // ListFleetTargets lists the clusters of a FleetRollout that have had a permit.
 func (f *FleetReader) ListFleetTargets(ctx context.Context, of *api.FleetRollout) ([]api.FleetTarget, error) {
-	list, err := f.client.Resource(api.FleetTargetResource()).Namespace(of.Namespace).List(ctx, metav1.ListOptions{
-		LabelSelector: api.LabelFleetRollout + "=" + labelValue(of.Name, string(of.UID)),
-	})
+	targets, err := listObjects[api.FleetTarget](ctx, f.client.Resource(api.FleetTargetResource()).Namespace(of.Namespace),
+		metav1.ListOptions{LabelSelector: api.LabelFleetRollout + "=" + labelValue(of.Name, string(of.UID))})
 	if err != nil {
 		return nil, fmt.Errorf("list the FleetTargets of %s/%s: %w", of.Namespace, of.Name, err)
 	}
-	targets := make([]api.FleetTarget, len(list.Items))
+	return targets, nil
+}
+
+// ListFleetMembers lists all clusters of the fleet.
+func (f *FleetReader) ListFleetMembers(ctx context.Context) ([]api.FleetMember, error) {
+	members, err := listObjects[api.FleetMember](ctx, f.client.Resource(api.FleetMemberResource()), metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list the FleetMembers: %w", err)
+	}
+	return members, nil
+}
+
+func listObjects[T any](ctx context.Context, of dynamic.ResourceInterface, o metav1.ListOptions) ([]T, error) {
+	list, err := of.List(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	objects := make([]T, len(list.Items))
 	for i := range list.Items {
-		if err := fromUnstructured(&list.Items[i], &targets[i]); err != nil {
+		if err := fromUnstructured(&list.Items[i], &objects[i]); err != nil {
 			return nil, err
 		}
 	}
-	return targets, nil
+	return objects, nil
 }
 
 func fromUnstructured(object *unstructured.Unstructured, into any) error {

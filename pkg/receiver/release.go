@@ -22,6 +22,7 @@ type FleetReader interface {
 	ReadFleetRollout(ctx context.Context, name types.NamespacedName) (*api.FleetRollout, error)
 	// ListFleetTargets lists the clusters of a FleetRollout that have had a permit.
 	ListFleetTargets(ctx context.Context, of *api.FleetRollout) ([]api.FleetTarget, error)
+	ListFleetMembers(ctx context.Context) ([]api.FleetMember, error)
 }
 
 const (
@@ -60,7 +61,7 @@ func (d *Receiver) serveRelease(w http.ResponseWriter, r *http.Request) {
 	case apierrors.IsNotFound(err):
 		d.refuseRequest(w, http.StatusNotFound, fmt.Sprintf("There is no FleetRollout %s in cluster %s; check its name, and whether this is the hub of the fleet.", name, d.ClusterName))
 	case err != nil:
-		d.Logger.Error("cannot read a FleetRollout; the watcher must be allowed to get fleetrollouts and list fleettargets", "error", err)
+		d.Logger.Error("cannot read a FleetRollout; the watcher must be allowed to get fleetrollouts, and to list fleettargets and fleetmembers", "error", err)
 		d.writeRetryLater(w, http.StatusServiceUnavailable, "The API server does not say how far the release is; ask again in a moment.")
 	default:
 		status := map[int]int{0: http.StatusOK, 4: http.StatusAccepted}[told.ExitCode]
@@ -144,6 +145,17 @@ func (d *Receiver) readRelease(ctx context.Context, name types.NamespacedName, w
 		return told, nil
 	}
 	targets, err := d.Fleets.ListFleetTargets(ctx, r)
-	told.Deferred = fleet.DeferredClusters(r, targets)
-	return told, err
+	if err != nil {
+		return told, err
+	}
+	members, err := d.Fleets.ListFleetMembers(ctx)
+	if err != nil {
+		return told, err
+	}
+	for _, c := range fleet.ReadClusters(r, targets, members, time.Now()) {
+		if c.Lacks() {
+			told.Lacking = append(told.Lacking, c)
+		}
+	}
+	return told, nil
 }

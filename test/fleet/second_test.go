@@ -67,6 +67,12 @@ func TestASecondReleaseInEachStateOfTheFirst(t *testing.T) {
 			s.release("  release: {version: v2}" + plan)
 			reach(s)
 			s.release("  release: {version: v3}\n  localPauses: Pass" + twoWaves)
+			if state == "paused" { // a new version does not end the pause of a person
+				s.await("paused, with v3", func(r api.FleetRolloutStatus) bool {
+					return r.Phase == api.FleetPhasePaused && r.Release.Version == "v3"
+				})
+				s.command(api.FleetCommand{Action: api.FleetCommandResume})
+			}
 			s.deliver("v3", "eu1", "eu2", "eu3")
 			s.phase(api.FleetPhaseWaiting, "Approval")
 			s.member("eu1", serves("v3"))

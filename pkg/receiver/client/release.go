@@ -24,8 +24,8 @@ type ReleaseAnswer struct {
 	Epoch   int64  `json:"epoch,omitempty"`
 	Wave    string `json:"wave,omitempty"`
 	Version string `json:"version,omitempty"`
-	// Deferred are the clusters that do not have the version yet.
-	Deferred []fleet.Deferred `json:"deferred,omitempty"`
+	// Lacking are the clusters of the waves that do not have the version although the release has succeeded: deferred ones, and those that have failed within the budgets.
+	Lacking []fleet.ReleaseCluster `json:"lacking,omitempty"`
 }
 
 // AwaitRelease asks how far the release of a FleetRollout is, until it has ended or needs a person, or until ctx ends. Then it returns the last answer, and

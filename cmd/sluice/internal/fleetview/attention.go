@@ -41,7 +41,7 @@ func ReadAttention(rollouts []api.FleetRollout, members []api.FleetMember, s Sty
 					item.Command = next[0].Command
 				}
 			} else {
-				item.Command = s.ClusterCommand(r, a.Cluster, a.Reason)
+				item.Command = s.ClusterCommand(r, a)
 			}
 			list = append(list, item)
 		}

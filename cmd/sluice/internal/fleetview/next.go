@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/fleet"
 )
 
 // Hint is a command that a user may type next, with its effect as an infinitive.
@@ -40,7 +41,7 @@ func (s Style) NextCommands(r *api.FleetRollout) []Hint {
 		case "Rejected":
 			return []Hint{back, hint("to take back the clusters that are under way", "abort"), hint("to go on all the same", "approve")}
 		case "Paused":
-			return s.resume(r)
+			return s.ResumeCommands(r)
 		}
 		return append(slices.Clone(again), back)
 	case api.FleetPhaseStalled:
@@ -71,13 +72,13 @@ func (s Style) program() string {
 func (s Style) unblock(r *api.FleetRollout) Hint {
 	key := "VERSION"
 	if r.Status.Release != nil {
-		key = KeyText(r.Status.Release.Key())
+		key = fleet.KeyText(r.Status.Release.Key())
 	}
 	return Hint{"to allow this version again", s.FleetCommand("unblock", r, key)}
 }
 
-// resume ends each of the pauses that hold a FleetRollout: the one of a command, and the one in the spec.
-func (s Style) resume(r *api.FleetRollout) []Hint {
+// ResumeCommands end each of the pauses that hold a FleetRollout: the one of a command, and the one in the spec.
+func (s Style) ResumeCommands(r *api.FleetRollout) []Hint {
 	var list []Hint
 	if r.Status.Paused || !r.Spec.Paused {
 		list = append(list, Hint{"to go on", s.FleetCommand("resume", r)})
@@ -88,19 +89,20 @@ func (s Style) resume(r *api.FleetRollout) []Hint {
 	return list
 }
 
-// ClusterCommand returns the command for a cluster of a FleetRollout that needs a person, by the reason in status.attention.
-func (s Style) ClusterCommand(r *api.FleetRollout, cluster, reason string) string {
+// ClusterCommand returns the command for a cluster of a FleetRollout that needs a person, by its entry in status.attention.
+func (s Style) ClusterCommand(r *api.FleetRollout, a api.FleetAttention) string {
+	cluster := a.Cluster
 	if r.Status.Verb == api.FleetVerbWithdraw || r.Status.Verb == api.FleetVerbAbort { // there is nothing to retry
 		return s.FleetCommand("skip", r, cluster)
 	}
-	switch reason {
-	case "Unreachable", "NotDelivered", "NoEnforcement", "NameTaken", "NoIdentity", "Blocked", string(api.FleetTargetNoWayBack), string(api.FleetTargetUnknown),
-		api.FleetUnpermittedNotHeld, api.FleetUnpermittedRecreated:
-		return s.FleetCommand("skip", r, cluster)
+	switch a.Reason {
 	case api.FleetReasonContainersDiffer: // another try would fail alike
 		return s.FleetCommand("release", r, "--image", "CONTAINER=IMAGE")
 	case "AwaitsPerson", "Overridden": // in the cluster itself, whose context this program does not know
 		return fmt.Sprintf("%s get rollout %s -n %s --context %s", s.program(), r.Name, r.Namespace, cluster)
+	}
+	if refusal, _ := fleet.RetryRefusal(a.Phase, a.Reason); refusal != "" {
+		return s.FleetCommand("skip", r, cluster)
 	}
 	return s.FleetCommand("retry", r, cluster)
 }

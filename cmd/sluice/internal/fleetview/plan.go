@@ -57,7 +57,8 @@ func NewPlan(v View, waves []fleet.WaveForecast) Plan {
 	case release == nil:
 		p.Warnings = append(p.Warnings, "spec.release names no version, so no release begins")
 	case slices.ContainsFunc(r.Status.Blocked, func(b api.FleetBlock) bool { return b.Version == release.Key() && !b.Unblocked }):
-		p.Warnings = append(p.Warnings, p.Version+" was withdrawn before, so its release stands still (Blocked) until a user allows it again by sluice fleet unblock")
+		p.Warnings = append(p.Warnings, p.Version+" was withdrawn before, so its release stands still (Blocked) until a user allows it again: "+
+			fmt.Sprintf("sluice fleet unblock %s %s -n %s", r.Name, fleet.KeyText(release.Key()), r.Namespace))
 	}
 	for i := range v.Members {
 		if m := &v.Members[i]; taken[m.Name] {
@@ -80,6 +81,8 @@ func deferral(m *api.FleetMember, now time.Time) string {
 		return "it is cordoned (" + cordon + ")"
 	case m.Status.Enforcement == api.FleetEnforcementNone:
 		return "nothing holds changes there (enforcement None)"
+	case m.Status.ClockSkew != nil && m.Status.ClockSkew.Duration.Abs() > fleet.MaxClockSkew:
+		return fmt.Sprintf("its clock is %s apart from the hub's", m.Status.ClockSkew.Duration.Abs())
 	}
 	return ""
 }
@@ -98,10 +101,8 @@ func clustersText(n int) string {
 // truths are facts about GitOps tools and about the limits of a release.
 func truths(r *api.FleetRollout) []string {
 	return []string{
-		"Only the pod template waits for its wave. Services, ConfigMaps that change in place, migrations and CRDs of the same commit are in every cluster at once.",
-		"A held Deployment is paused. Argo CD shows it as Suspended, and a sync with hooks or sync waves does not end until its wave has passed.",
-		"Tools that prune ConfigMaps with a hash in their names delete those that the old pods still need. Keep them until the release has ended.",
-		fmt.Sprintf("A tool that applies FleetRollout %s/%s from a repository takes back what commands write into spec.release. Change the version in the repository then.", r.Namespace, r.Name),
+		fleet.TruthPodTemplate, fleet.TruthHeldDeployment, fleet.TruthPruning,
+		fmt.Sprintf(fleet.TruthRepository, "FleetRollout "+r.Namespace+"/"+r.Name),
 		"Clusters that join, leave or change their labels before a wave begins change the draw of that wave.",
 	}
 }

@@ -65,7 +65,7 @@ func RolloutTable(rollouts []api.FleetRollout, now time.Time) (*metav1.Table, er
 }
 
 // TargetTable returns a row for each cluster of a release.
-func TargetTable(clusters []Cluster, now time.Time) (*metav1.Table, error) {
+func TargetTable(clusters []fleet.ReleaseCluster, now time.Time) (*metav1.Table, error) {
 	t := newTable(8, "Cluster", "Wave", "Phase", "Reason", "Step", "Runs", "Since", "Message")
 	for _, c := range clusters {
 		wave, step, since := "", "", ""
@@ -107,7 +107,7 @@ func MemberTable(members []api.FleetMember, now time.Time) (*metav1.Table, error
 
 // cordonText describes a cordon that counts now, "" for none.
 func cordonText(c *api.FleetCordon, now time.Time) string {
-	if c == nil || c.Until != nil && !now.Before(c.Until.Time) {
+	if !c.Holds(now) {
 		return ""
 	}
 	text := c.Reason

@@ -58,7 +58,7 @@ func blockedText(blocks []api.FleetBlock) string {
 	var list []string
 	for _, b := range blocks {
 		if !b.Unblocked {
-			list = append(list, KeyText(b.Version))
+			list = append(list, fleet.KeyText(b.Version))
 		}
 	}
 	return strings.Join(list, ", ")
@@ -99,6 +99,6 @@ func (d *drawing) drawAttention() {
 			first = false
 		}
 		d.addLine("%s", attentionText(d.Now, "", a))
-		d.addLine(indent+"%s", d.ink.Bold(d.ClusterCommand(d.Rollout, a.Cluster, a.Reason)))
+		d.addLine(indent+"%s", d.ink.Bold(d.ClusterCommand(d.Rollout, a)))
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"sluice.dev/sluice/cmd/internal/color"
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/fleet"
 )
 
 // View holds the objects of one FleetRollout.
@@ -66,7 +67,7 @@ type drawing struct {
 	Style
 	ink      color.Ink
 	marks    color.Marks
-	clusters []Cluster
+	clusters []fleet.ReleaseCluster
 	lines    []string
 }
 
@@ -92,6 +93,3 @@ func (d *drawing) addField(name, format string, args ...any) {
 
 // age returns the time since t in kubectl's short form.
 func age(now, t time.Time) string { return duration.HumanDuration(max(0, now.Sub(t))) }
-
-// KeyText returns a key of status.blocked as the user types it.
-func KeyText(key string) string { return strings.TrimPrefix(key, "version/") }

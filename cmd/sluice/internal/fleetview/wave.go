@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/fleet"
 )
 
 // waveRuns reports whether the release is in a wave that has not ended.
@@ -59,7 +60,7 @@ func (d *drawing) drawWaves() {
 
 // drawWave draws the clusters of a wave that has begun. Of a wave that has ended it draws those that have more to do.
 func (d *drawing) drawWave(i int, plan api.FleetWave) {
-	var all, shown []Cluster
+	var all, shown []fleet.ReleaseCluster
 	ended := WaveEnded(d.Rollout.Status.Waves[i].Stage)
 	for _, c := range d.clusters {
 		if int(c.Wave) != i+1 {
@@ -101,13 +102,13 @@ func stageText(stage api.FleetWaveStage, plan api.FleetWave) string {
 	return string(stage)
 }
 
-func (d *drawing) drawClusters(list []Cluster, plan api.FleetWave) {
+func (d *drawing) drawClusters(list []fleet.ReleaseCluster, plan api.FleetWave) {
 	if len(list) == 0 {
 		return
 	}
 	list = slices.Clone(list)
 	if len(list) > d.MaxClusters {
-		slices.SortStableFunc(list, func(a, b Cluster) int { return a.urgency() - b.urgency() })
+		slices.SortStableFunc(list, func(a, b fleet.ReleaseCluster) int { return urgency(a) - urgency(b) })
 	}
 	rest := list[min(len(list), d.MaxClusters):]
 	list = list[:len(list)-len(rest)]
@@ -127,7 +128,7 @@ func (d *drawing) drawClusters(list []Cluster, plan api.FleetWave) {
 	}
 }
 
-func (d *drawing) clusterText(c Cluster, plan api.FleetWave) string {
+func (d *drawing) clusterText(c fleet.ReleaseCluster, plan api.FleetWave) string {
 	text := d.paintPhase(c.Phase)
 	if c.Since != nil {
 		text += " for " + age(d.Now, c.Since.Time)
@@ -175,12 +176,12 @@ func (d *drawing) drawWait(indent string) {
 
 // drawOthers shows the clusters that no wave has drawn and that have had a permit, and counts those without one.
 func (d *drawing) drawOthers() {
-	var with []Cluster
+	var with []fleet.ReleaseCluster
 	without := 0
 	for _, c := range d.clusters {
 		switch {
 		case c.Wave > 0:
-		case c.target != nil:
+		case c.Permitted:
 			with = append(with, c)
 		default:
 			without++
