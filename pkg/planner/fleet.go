@@ -167,19 +167,22 @@ func (p *planner) fleetRefusal(step int32) *refusal {
 	}
 	switch permit, delivery := f.Permit, p.deliveryRefusal(); {
 	case permit == nil:
-		return refuse(api.FleetReasonAwaitingPermit, "waiting for a permit of FleetRollout %s%s", f.FleetRollout, p.orderRefused())
+		return refuse(api.FleetReasonAwaitingPermit, "%s%s", p.permitAwaited(), p.orderRefused())
 	case p.permitOfAnother():
 		return refuse(api.FleetReasonAwaitingPermit, "waiting for a permit of FleetRollout %s: the last one is for a Rollout of this name that was deleted%s", f.FleetRollout, p.orderRefused())
 	case delivery != nil:
 		return delivery
 	case permit.Verb != api.FleetVerbRelease && permit.Verb != api.FleetVerbHold, !version.Named(permit.Version), p.permitRevision() != p.seen.Workload.Revision,
 		p.permitRevision() != p.m.CanaryRevision:
+		if permit.EndsFleet() {
+			return refuse(api.FleetReasonAwaitingPermit, "%s, or remove spec.fleet from this Rollout", p.fleetEnded())
+		}
 		return refuse(api.FleetReasonAwaitingPermit, "waiting for a permit of FleetRollout %s: the last one is not for this version of the workload%s", f.FleetRollout, p.orderRefused())
 	case p.permitUsedUp():
 		return refuse(api.FleetReasonPermitUsed, "the release of this permit has ended without success in this cluster; to try again, type at the hub: sluice fleet retry %s CLUSTER -n %s",
 			f.FleetRollout.Name, f.FleetRollout.Namespace)
 	case permit.Verb == api.FleetVerbHold:
-		return refuse(api.FleetReasonAtHold, "FleetRollout %s holds the release", f.FleetRollout)
+		return p.heldByFleet()
 	case permit.PlanHash != p.seen.Spec.Hash:
 		return refuse(api.FleetReasonPlanChanged, "the steps were changed after the permit was given; to go on with them, type at the hub: sluice fleet retry %s CLUSTER -n %s",
 			f.FleetRollout.Name, f.FleetRollout.Namespace)
@@ -189,6 +192,28 @@ func (p *planner) fleetRefusal(step int32) *refusal {
 		return p.expiredPermit()
 	}
 	return nil
+}
+
+// permitAwaited says which FleetRollout gives the permit, and that none does if spec.fleet names one that does not govern this Rollout.
+func (p *planner) permitAwaited() string {
+	of := p.status.Fleet.FleetRollout
+	if own := (api.FleetReference{Namespace: p.seen.Namespace, Name: p.seen.Name}); of != own {
+		return fmt.Sprintf("no hub gives a permit: spec.fleet names FleetRollout %s, and only FleetRollout %s governs this Rollout; correct spec.fleet", of, own)
+	}
+	return fmt.Sprintf("waiting for a permit of FleetRollout %s", of)
+}
+
+// heldByFleet is the refusal of a release that the hub holds.
+func (p *planner) heldByFleet() *refusal {
+	f := p.status.Fleet
+	if f.Permit.EndsFleet() {
+		return &refusal{api.FleetReasonAtHold, fmt.Sprintf("%s, or let this release end without permits: sluice fleet override %s -n %s --reason WHY", p.fleetEnded(), p.seen.Name, p.seen.Namespace)}
+	}
+	return &refusal{api.FleetReasonAtHold, fmt.Sprintf("FleetRollout %s holds the release", f.FleetRollout)}
+}
+
+func (p *planner) fleetEnded() string {
+	return fmt.Sprintf("FleetRollout %s was deleted at the hub; create it again", p.status.Fleet.FleetRollout)
 }
 
 // permitOfAnother reports whether the last permit was given to a Rollout of the same name that was deleted since.

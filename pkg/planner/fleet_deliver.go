@@ -80,7 +80,7 @@ func (p *planner) deliveryRefusal() *refusal {
 	given, wanted := slices.Sorted(maps.Keys(f.Permit.Images)), slices.Sorted(slices.Values(w.Containers))
 	switch permit := f.Permit; {
 	case permit.Verb == api.FleetVerbHold:
-		return refuse(api.FleetReasonAtHold, "FleetRollout %s holds the release", f.FleetRollout)
+		return p.heldByFleet()
 	case slices.ContainsFunc(f.Blocked, func(b api.FleetBlock) bool { return b.Version == permit.Version && !b.Unblocked }):
 		return refuse(api.FleetReasonBlocked, "the fleet has withdrawn %s", permit.Version)
 	case p.permitExpired():

@@ -9,7 +9,7 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// This file takes versions back by order of the hub, and gives the stable template back when the Rollout leaves its fleet in the middle of a release.
+// This file takes versions back by order of the hub, keeps a version out that has failed in this cluster, and gives the stable template back when the Rollout leaves its fleet in the middle of a release.
 
 // followFleet takes a version back if the hub has withdrawn it or aborts its release, or if the Rollout leaves its fleet. It reports whether it did.
 func (p *planner) followFleet() bool {
@@ -43,7 +43,7 @@ func (p *planner) withdrawVersion() bool {
 		return true
 	case p.finalisingFor(api.FinaliseSuccess) && releasing != "" && !p.rolledBack():
 		return p.restoreTemplate(p.stableRevision())
-	case p.finalisingFor(api.FinaliseRollback) && !p.rolledBack() && p.blockedKey(p.templateVersion()) != "":
+	case p.finalisingFor(api.FinaliseRollback) && !p.rolledBack() && (p.blockedKey(p.templateVersion()) != "" || p.templateFailed()):
 		return p.restoreTemplate(p.stableRevision()) // a client has applied it again while its pods go
 	case present != "" && (state == rollout.StateIdle && p.seen.Workload.Adopted || state == rollout.StateInitializing || state == rollout.StateAborted && p.onlyStableRuns()):
 		good := p.revisionToReturnTo()
@@ -53,6 +53,13 @@ func (p *planner) withdrawVersion() bool {
 		return true
 	}
 	return false
+}
+
+// templateFailed reports whether the template is the one whose release has failed in this cluster, without a newer permit of the hub.
+func (p *planner) templateFailed() bool {
+	f := p.status.Fleet
+	used := f.Used
+	return used != nil && used.Failure != "" && used.Revision == p.seen.Workload.Revision && f.Permit != nil && !used.Number().Before(f.Permit.Number())
 }
 
 // presentBlockedKey returns the withdrawn name of the version that all pods run, "" for none.

@@ -173,7 +173,11 @@ func (p *planner) awaitsPerson() bool {
 	if p.refused != nil && p.refused.reason == api.FleetReasonPlanChanged {
 		return true
 	}
-	if p.currentState() != rollout.StatePaused {
+	state := p.currentState()
+	if p.seen.Spec.Paused && (state == rollout.StateInitializing || state.InStep()) {
+		return true
+	}
+	if state != rollout.StatePaused {
 		return false
 	}
 	if p.held != nil {

@@ -106,6 +106,9 @@ func TestHowFarAPermitGoes(t *testing.T) {
 		"a permit for another version counts not":        {waitsFor().permit(api.FleetVerbRelease, func(p *api.FleetPermit) { p.Version = "version/v3" }), "Initializing, step 1: Held AwaitingPermit"},
 		"a permit by the images counts":                  {waitsFor().permit(api.FleetVerbRelease, func(p *api.FleetPermit) { p.Version = "images/sha256:v2" }), "BeforeStepUpgrade, step 1: Progressing; pin Service demo to h1"},
 		"a permit for other steps counts not":            {waitsFor().permit(api.FleetVerbRelease, func(p *api.FleetPermit) { p.PlanHash = "x" }), "Initializing, step 1: Held PlanChanged, awaits a person"},
+		"a pause of the cluster's own awaits a person":   {underPermit(2).With(func(g *given) { g.Spec.Paused = true }), "StepUpgrade, step 2: Progressing, awaits a person"},
+		"also before the release begins":                 {waitsFor().permit(api.FleetVerbRelease).With(func(g *given) { g.Spec.Paused = true }), "Initializing, step 1: Held, awaits a person"},
+		"a pause holds up no abort":                      {underPermit(2).With(func(g *given) { g.Spec.Paused = true }).permit(api.FleetVerbAbort), "Aborted, step 2: Progressing; restore VirtualService demo"},
 		"a permit to hold lets nothing begin":            {waitsFor().permit(api.FleetVerbHold), "Initializing, step 1: AtHold AtHold"},
 		"an expired permit lets nothing begin":           {waitsFor().permit(api.FleetVerbRelease, until(-3*time.Minute)), "Initializing, step 1: Held PermitExpired"},
 		"clocks may be two minutes apart":                {waitsFor().permit(api.FleetVerbRelease, until(-time.Minute)), "BeforeStepUpgrade, step 1: Progressing; pin Service demo to h1"},
@@ -238,6 +241,30 @@ func TestAPermitIsForOneRollout(t *testing.T) {
 	}
 }
 
+// A person in the cluster learns why no permit comes, and what to do.
+func TestWhatIsSaidAboutAPermitThatDoesNotCome(t *testing.T) {
+	t.Parallel()
+	deleted := func(p *api.FleetPermit) { p.Epoch, p.Seq = 2, 0 }
+	for sentence, test := range map[string]struct {
+		given *given
+		want  string
+	}{
+		"the hub has given none":           {waitsFor(), "waiting for a permit of FleetRollout shop/demo"},
+		"spec.fleet names another one":     {inFleet().HeldAt("v2").named("v2").With(func(g *given) { g.Name = "web" }), "spec.fleet names FleetRollout shop/demo, and only FleetRollout shop/web governs this Rollout; correct spec.fleet"},
+		"the hub holds the release":        {underPermit(2).permit(api.FleetVerbHold), "FleetRollout shop/demo holds the release"},
+		"the FleetRollout was deleted":     {underPermit(2).permit(api.FleetVerbHold, deleted), "FleetRollout shop/demo was deleted at the hub; create it again, or let this release end without permits: sluice fleet override demo -n shop --reason WHY"},
+		"it was deleted before any permit": {waitsFor().permit(api.FleetVerbHold, deleted, func(p *api.FleetPermit) { p.Version, p.Revision = "", "" }), "FleetRollout shop/demo was deleted at the hub; create it again, or remove spec.fleet from this Rollout"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			t.Parallel()
+			test.given.Namespace = "shop"
+			if d := Plan(test.given.Seen, test.given.now); !strings.Contains(d.Report.Message, test.want) {
+				t.Errorf("it says %q\n    want %q", d.Report.Message, test.want)
+			}
+		})
+	}
+}
+
 // The tool that applies a withdrawn version again is named where a workload cannot be left held.
 func TestAContestedWorkloadNamesItsClient(t *testing.T) {
 	t.Parallel()
@@ -256,9 +283,11 @@ func TestWhatAFleetTakesBack(t *testing.T) {
 		given *given
 		want  string
 	}{
-		"a withdrawal aborts a release, traffic first": {underPermit(1).Paused().permit(api.FleetVerbWithdraw), "Aborted, step 1: Progressing; restore VirtualService demo"},
-		"it is answered when nothing of it is left":    {underPermit(1).Paused().permit(api.FleetVerbWithdraw).Planned().Cleared(), "Aborted, step 1: Completed"},
-		"a held version stays held":                    {waitsFor().permit(api.FleetVerbWithdraw), "Initializing, step 1: Completed"},
+		"a withdrawal aborts a release, traffic first":                                    {underPermit(1).Paused().permit(api.FleetVerbWithdraw), "Aborted, step 1: Progressing; restore VirtualService demo"},
+		"it is answered when nothing of it is left":                                       {underPermit(1).Paused().permit(api.FleetVerbWithdraw).Planned().Cleared(), "Aborted, step 1: Completed"},
+		"a tool that applies a version again that has failed here does not keep its pods": {failedHere(), "Finalising, step 2: Failed Aborted; restore the template of h1 on Deployment demo"},
+		"after a newer permit it is released again":                                       {failedHere().permit(api.FleetVerbRelease), "Finalising, step 2: Held; restore VirtualService demo"},
+		"a held version stays held":                                                       {waitsFor().permit(api.FleetVerbWithdraw), "Initializing, step 1: Completed"},
 		"a daemon cannot be left held": {waitsFor().permit(api.FleetVerbWithdraw).With(func(g *given) {
 			g.Spec.Style, g.Workload.UpdateMechanism = rollout.StylePartition, rollout.MechanismOnDelete
 		}), "Initializing, step 1: Completed Contested"},
@@ -291,6 +320,11 @@ func TestWhatAFleetTakesBack(t *testing.T) {
 			}
 		})
 	}
+}
+
+// failedHere is a release of v2 that was aborted under its permit. While its pods go back, a client has applied v2 again.
+func failedHere() *given {
+	return underPermit(2).With(func(g *given) { g.Status.Fleet.Used.Failure = "Aborted" }).Finalising(api.FinaliseRollback)
 }
 
 // staleName is a workload with the template of v1 and an annotation that still names v2.

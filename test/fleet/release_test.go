@@ -146,7 +146,7 @@ func TestADeletedFleetRolloutHoldsItsClusters(t *testing.T) {
 	}
 	s.members["eu1"].Approve(t, s.namespace, "checkout")
 	s.member("eu1", func(r *api.Rollout) bool {
-		return r.Status.CurrentStepIndex == 1 && r.Status.CurrentStepState == api.StepReady && strings.Contains(r.Status.Message, "holds the release")
+		return r.Status.CurrentStepIndex == 1 && r.Status.CurrentStepState == api.StepReady && strings.Contains(r.Status.Message, "was deleted at the hub; create it again")
 	})
 }
 

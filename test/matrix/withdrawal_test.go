@@ -71,12 +71,11 @@ func (c *cell) withdrawn(s withdrawal) {
 		c.climb(2)
 		c.await("paused at step 2", pausedAt(2, 1))
 	}
-	name := types.NamespacedName{Namespace: c.ns, Name: "app"}
 	report := c.reports(func(r api.FleetReport) bool {
 		return len(r.Template.Keys()) > 0 && r.Epoch > 0 && r.Template.Revision != ""
 	})
 	applied := c.everySecond(apply)
-	if err := c.w.Hub.Give(c.Context(), name, api.FleetPermit{Verb: api.FleetVerbWithdraw, Version: report.Template.Keys()[0]}); err != nil {
+	if err := c.w.Hub.Give(c.Context(), c.name(), api.FleetPermit{Verb: api.FleetVerbWithdraw, Version: report.Template.Keys()[0]}); err != nil {
 		c.Fatal(err)
 	}
 	c.reports(func(r api.FleetReport) bool { return r.Epoch == report.Epoch+1 && r.State == api.FleetReportCompleted })
@@ -84,6 +83,15 @@ func (c *cell) withdrawn(s withdrawal) {
 		c.Errorf("the withdrawal is answered, and pods run app:2: %v", pods)
 	}
 	applied(2)
+	c.staysHeld()
+	c.back()
+	c.identifyNone()
+	c.rests(end{phase: api.PhaseHealthy, image: "app:1"})
+}
+
+// staysHeld waits until the version that a tool applies is held, and no pod runs it.
+func (c *cell) staysHeld() {
+	c.Helper()
 	c.seen.allow("app:2", limit{})
 	c.object(c.col.resource, "app", "the version of the tool, held", func(u *unstructured.Unstructured) bool {
 		_, held := u.GetAnnotations()[api.AnnotationInProgressing]
@@ -94,10 +102,52 @@ func (c *cell) withdrawn(s withdrawal) {
 	})
 	c.quietly()
 	c.seen.await(c, "pods of app:1 only", func(pods map[string][]string) bool { return len(pods) == 1 && len(pods["app:1"]) == c.replicas })
-	c.back()
-	c.identifyNone()
-	c.rests(end{phase: api.PhaseHealthy, image: "app:1"})
 }
+
+// TestLocalFailure plays a governed release that a user of the cluster aborts, on every strategy and workload, while a GitOps tool applies the version every second. The
+// permit is used up, so the version begins again only after the hub has given a newer one.
+func TestLocalFailure(t *testing.T) {
+	for _, col := range columns() {
+		if col.governed {
+			continue
+		}
+		t.Run(col.name, func(t *testing.T) {
+			t.Parallel()
+			skipWithoutHub(t, governed(col))
+			newCell(t, governed(col)).abortedUnderATool()
+		})
+	}
+}
+
+func (c *cell) abortedUnderATool() {
+	c.Helper()
+	apply := templatePatch("app:2", nil)
+	c.adopted()
+	c.allow("app:2", 1)
+	if err := c.patch(c.col.resource, "app", apply); err != nil {
+		c.Fatal(err)
+	}
+	c.climb(2)
+	c.await("paused at step 2", pausedAt(2, 1))
+	c.w.Hub.PermitNone(c.name())
+	applied := c.everySecond(apply)
+	c.command(api.CommandAbort)
+	c.reports(func(r api.FleetReport) bool { return r.State == api.FleetReportFailed })
+	applied(2)
+	c.staysHeld()
+	c.allow("app:2", 1)
+	c.w.Hub.PermitAll(c.name())
+	if err := c.w.Hub.Give(c.Context(), c.name(), api.FleetPermit{Verb: api.FleetVerbRelease, LocalPauses: api.FleetLocalPausesKeep}); err != nil {
+		c.Fatal(err)
+	}
+	c.await("paused at step 1 again", func(r *api.Rollout) bool {
+		return r.Status.CurrentStepIndex == 1 && r.Status.CurrentStepState == api.StepPaused
+	})
+	c.finish("app:2", c.rollout(c.get(api.RolloutResource(), "app")).Status.Sluice.Epoch)
+	c.rests(end{phase: api.PhaseHealthy, image: "app:2"})
+}
+
+func (c *cell) name() types.NamespacedName { return types.NamespacedName{Namespace: c.ns, Name: "app"} }
 
 // identifyNone takes the rollout-id off the workload.
 func (c *cell) identifyNone() {
@@ -110,7 +160,7 @@ func (c *cell) identifyNone() {
 // reports waits for a report of the executors to the hub.
 func (c *cell) reports(reached func(api.FleetReport) bool) api.FleetReport {
 	c.Helper()
-	r, err := c.w.Hub.Await(c.bound, types.NamespacedName{Namespace: c.ns, Name: "app"}, reached)
+	r, err := c.w.Hub.Await(c.bound, c.name(), reached)
 	if err != nil {
 		c.Fatalf("%v; the Rollout is\n%s", err, c.shown(api.RolloutResource(), "app"))
 	}

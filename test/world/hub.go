@@ -92,6 +92,13 @@ func (h *Hub) PermitAll(name types.NamespacedName) {
 	h.open[name] = true
 }
 
+// PermitNone ends what PermitAll began.
+func (h *Hub) PermitNone(name types.NamespacedName) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.open[name] = false
+}
+
 // Give gives the next permit. A permit to release names the version that the cluster reported last, or
 // has images; a withdrawal blocks its version.
 func (h *Hub) Give(ctx context.Context, name types.NamespacedName, permit api.FleetPermit) error {
