@@ -5,7 +5,7 @@
 # No debugger reads these binaries, and the compiler needs a tenth less time without DWARF.
 export GOFLAGS := $(GOFLAGS) -gcflags=all=-dwarf=false
 
-.PHONY: help build control-plane demo demo-fleet test verify flaky mutants judge bench lint generate clean
+.PHONY: help build control-plane demo demo-fleet test verify crash flaky mutants judge bench lint generate clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,6 +39,9 @@ test: ## Run the tests that a change must pass, in ten minutes (ARGS=--help for 
 
 verify: ## Run all other tests, in half an hour (ARGS=--help for more, such as all crash plans or all gateways)
 	@go build -o bin/ ./dev/suite && bin/suite verify $(ARGS)
+
+crash: ## Play all crash plans, those of fleets too, in about two hours
+	@go build -o bin/ ./dev/suite && bin/suite verify --whole=crash
 
 flaky: control-plane ## Run packages many times under load, and count the failures of each test (ARGS="./pkg/queue --runs 50")
 	@go build -o bin/ ./dev/suite && bin/suite flaky $(ARGS)

@@ -66,6 +66,7 @@ func (c *cli) runCheck(ctx context.Context, o checkOptions) error {
 		findings = append(findings, look.CheckRolloutIDs(ctx)...)
 		findings = append(findings, look.CheckStableNeeds(ctx)...)
 		findings = append(findings, look.CheckUncoveredCanaries(ctx)...)
+		findings = append(findings, look.CheckFleetDelivery(ctx)...)
 		findings = append(findings, look.CheckRBAC(ctx, grants)...)
 	}
 	findings = append(findings, o.checkNATS(ctx))

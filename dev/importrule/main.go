@@ -52,7 +52,7 @@ var allowed = map[string][]string{
 	"pkg/decision":       {"pkg/event", "pkg/queue"}, // it stands on queue, as kube stands on its packages
 	"pkg/metric":         {"pkg/api", "pkg/rollout", "pkg/analysis"},
 	"pkg/webhook":        {"pkg/api", "pkg/hold", "pkg/certwatch"},
-	"pkg/preflight":      {"pkg/api", "pkg/hold", "pkg/rollout", "pkg/traffic", "pkg/workload", "deploy", "test/controlplane"},
+	"pkg/preflight":      {"pkg/api", "pkg/fleet", "pkg/hold", "pkg/rollout", "pkg/traffic", "pkg/workload", "deploy", "test/controlplane"},
 	// Floor 6: the components.
 	"pkg/watcher":   {"pkg/api", "pkg/hold", "pkg/rollout", "pkg/trafficrouting", "pkg/traffic", "pkg/script", "pkg/queue", "pkg/event", "pkg/workload/kinds", "lua_configuration"},
 	"pkg/receiver":  {"pkg/api", "pkg/fleet", "pkg/event", "pkg/queue", "pkg/certwatch"},

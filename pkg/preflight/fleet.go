@@ -3,16 +3,20 @@ package preflight
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	"sluice.dev/sluice/deploy"
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/fleet"
+	"sluice.dev/sluice/pkg/workload"
 )
 
 // fleetPolicies are the policies of a hub, each with the consequence if it is missing.
@@ -44,6 +48,95 @@ func (c *Cluster) CheckFleetPolicies(ctx context.Context) []Finding {
 		findings = append(findings, found...)
 	}
 	return findings
+}
+
+// CheckFleetDelivery says what a user of a GitOps tool must know about the workloads and FleetRollouts that the tool delivers to this cluster. It warns of Rollouts whose
+// spec.fleet names a FleetRollout that does not govern them. It lists Rollouts, FleetRollouts and workloads.
+func (c *Cluster) CheckFleetDelivery(ctx context.Context) []Finding {
+	const what = "The Rollouts of a fleet and who delivers them"
+	rollouts, err := c.listRollouts(ctx)
+	if err != nil {
+		return []Finding{unreadFinding(checkFleet, what, err)}
+	}
+	var governed []api.Rollout
+	var findings []Finding
+	for _, r := range rollouts {
+		of := r.Spec.Fleet
+		if of == nil {
+			continue
+		}
+		governed = append(governed, r)
+		if of.Namespace != r.Namespace || of.Name != r.Name {
+			findings = append(findings, Finding{
+				Check: checkFleet, Level: LevelWarning, Message: fmt.Sprintf("Rollout %s/%s waits for ever: spec.fleet names FleetRollout %s, and only FleetRollout %[1]s/%[2]s governs it.", r.Namespace, r.Name, of),
+				Remedy: "Correct spec.fleet: its namespace and name are those of the Rollout.",
+			})
+		}
+	}
+	delivered, err := c.deliveredWorkloads(ctx, governed)
+	if err != nil {
+		return append(findings, unreadFinding(checkFleet, what, err))
+	}
+	if len(delivered) > 0 {
+		findings = append(findings, Finding{Check: checkFleet, Level: LevelOK, Message: fmt.Sprintf(
+			"A tool delivers workloads of a fleet: %s. %s %s", joinShortened(delivered, maxNamed), fleet.TruthPodTemplate, fleet.TruthHeldDeployment)})
+	}
+	var releases metav1.PartialObjectMetadataList
+	if err := c.listMetadata(ctx, "/apis/"+api.FleetGroupVersion().String()+"/"+api.FleetRolloutResource().Resource, "", &releases); err != nil && !apierrors.IsNotFound(err) {
+		return append(findings, unreadFinding(checkFleet, what, err))
+	}
+	var applied []string
+	for i := range releases.Items {
+		if pruner, _ := workload.PrunerOf(&releases.Items[i]); pruner.Tool != "" {
+			applied = append(applied, fmt.Sprintf("%s/%s (%s)", releases.Items[i].Namespace, releases.Items[i].Name, pruner.Tool))
+		}
+	}
+	if len(applied) > 0 {
+		findings = append(findings, Finding{Check: checkFleet, Level: LevelOK, Message: fmt.Sprintf(fleet.TruthRepository, "FleetRollouts "+joinShortened(applied, maxNamed))})
+	}
+	return findings
+}
+
+const checkFleet = "fleet"
+
+// deliveredWorkloads names the workloads of Rollouts that a GitOps tool delivers, with the tool.
+func (c *Cluster) deliveredWorkloads(ctx context.Context, rollouts []api.Rollout) ([]string, error) {
+	var told []string
+	for _, kind := range kindsOf(rollouts) {
+		path, err := c.pathOf(kind)
+		if err != nil {
+			return nil, err
+		}
+		if path == "" {
+			continue
+		}
+		var list metav1.PartialObjectMetadataList
+		if err := c.listMetadata(ctx, path, api.LabelWorkloadType, &list); err != nil {
+			return nil, err
+		}
+		for i := range list.Items {
+			w := &list.Items[i]
+			mine := slices.ContainsFunc(rollouts, func(r api.Rollout) bool {
+				ref := r.Spec.Workload()
+				return r.Namespace == w.Namespace && ref.Name == w.Name && schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind) == kind
+			})
+			if pruner, _ := workload.PrunerOf(w); mine && pruner.Tool != "" {
+				told = append(told, fmt.Sprintf("%s %s/%s (%s)", kind.Kind, w.Namespace, w.Name, pruner.Tool))
+			}
+		}
+	}
+	slices.Sort(told)
+	return told, nil
+}
+
+// listMetadata lists the metadata of objects with a label, "" for all.
+func (c *Cluster) listMetadata(ctx context.Context, path, label string, into *metav1.PartialObjectMetadataList) error {
+	body, err := c.client.Discovery().RESTClient().Get().AbsPath(path).Param("labelSelector", label).
+		SetHeader("Accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1").Do(ctx).Raw()
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(body, into)
 }
 
 // hasAny reports whether there is an object of one of these kinds of a fleet.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 
+	"sluice.dev/sluice/pkg/fleet"
 	"sluice.dev/sluice/pkg/preflight"
 	"sluice.dev/sluice/test/controlplane"
 	"sluice.dev/sluice/test/ports"
@@ -130,6 +131,7 @@ func TestWhatIsFoundInACluster(t *testing.T) {
 		{"OpenKruise's controller is found in any namespace", deployments},
 		{"whoever else sets the phase of a Rollout is named", writers},
 		{"a rollout-id that lets a change through is named", rolloutIDs},
+		{"what a tool delivers to a fleet is told", fleetDelivery},
 		{"what a tool deletes while stable pods need it is named", stableNeeds},
 		{"policies that do not cover a canary are named", uncoveredCanaries},
 		{"rights are asked for one by one", rights},
@@ -328,6 +330,35 @@ func stableNeeds(w world) {
 				"ConfigMap pruned-7b2fk9mgtd of elsewhere/web (Argo CD)."}
 		}
 		w.expect(w.look.CheckStableNeeds(w.Context()), want...)
+	}
+}
+
+// fleetDelivery looks for what a GitOps tool delivers to a cluster of a fleet, and for a Rollout that no FleetRollout governs.
+func fleetDelivery(w world) {
+	const manifest = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: elsewhere, labels: {rollouts.kruise.io/workload-type: any}, annotations: {argocd.argoproj.io/tracking-id: a}}, spec: {
+  selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: c, image: "web:1"}]}}}}
+---
+{apiVersion: rollouts.kruise.io/v1beta1, kind: Rollout, metadata: {name: web, namespace: elsewhere}, spec: {fleet: {namespace: elsewhere, name: web},
+  workloadRef: {apiVersion: apps/v1, kind: Deployment, name: web}, strategy: {canary: {steps: [{replicas: 1}]}}}}
+---
+{apiVersion: rollouts.kruise.io/v1beta1, kind: Rollout, metadata: {name: other, namespace: elsewhere}, spec: {fleet: {namespace: shop, name: other},
+  workloadRef: {apiVersion: apps/v1, kind: Deployment, name: other}, strategy: {canary: {steps: [{replicas: 1}]}}}}
+---
+{apiVersion: sluice.dev/v1alpha1, kind: FleetRollout, metadata: {name: web, namespace: elsewhere, labels: {kustomize.toolkit.fluxcd.io/name: fleet}}, spec: {waves: [{name: all}]}}
+`
+	for _, verb := range []string{"create", "delete"} {
+		if _, err := w.cluster.KubectlStdin(w.Context(), manifest, verb, "-f", "-"); err != nil {
+			w.Fatal(err)
+		}
+		var want []string
+		if verb == "create" {
+			want = []string{
+				"warning fleet: Rollout elsewhere/other waits for ever: spec.fleet names FleetRollout shop/other, and only FleetRollout elsewhere/other governs it.",
+				"ok fleet: A tool delivers workloads of a fleet: Deployment elsewhere/web (Argo CD). " + fleet.TruthPodTemplate + " " + fleet.TruthHeldDeployment,
+				"ok fleet: " + fmt.Sprintf(fleet.TruthRepository, "FleetRollouts elsewhere/web (Flux)"),
+			}
+		}
+		w.expect(w.look.CheckFleetDelivery(w.Context()), want...)
 	}
 }
 

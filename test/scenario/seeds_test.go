@@ -10,20 +10,27 @@ import (
 	"sluice.dev/sluice/test/world"
 )
 
-// An API server that refuses unknown fields accepts each folder of examples/seeds as a whole.
-func TestEveryManifestOfTheSeedsAppliesStrictly(t *testing.T) {
+// An API server that refuses unknown fields accepts the manifests of the examples.
+func TestEveryManifestOfTheExamplesAppliesStrictly(t *testing.T) {
 	t.Parallel()
 	w := world.Shared(t)
-	for _, ns := range []string{"foo", api.ScriptNamespace} {
+	for _, ns := range []string{"foo", "shop", api.ScriptNamespace} {
 		if _, err := w.Kubectl(t.Context(), "get", "namespace", ns); err != nil {
 			w.Do(t, "create", "namespace", ns)
 		}
 	}
-	files, err := filepath.Glob(filepath.Join(world.Root(), "examples/seeds/*/*.yaml"))
-	if err != nil || len(files) < 9 {
-		t.Fatalf("examples/seeds holds %d manifests: %v", len(files), err)
+	var files []string
+	for pattern, atLeast := range map[string]int{"examples/seeds/*/*.yaml": 9, "examples/fleet/hub/*.yaml": 3, "examples/fleet/cluster/*.yaml": 3} {
+		found, err := filepath.Glob(filepath.Join(world.Root(), pattern))
+		if err != nil || len(found) < atLeast {
+			t.Fatalf("%s matches %d manifests: %v", pattern, len(found), err)
+		}
+		files = append(files, found...)
 	}
 	for _, file := range files {
+		if filepath.Base(file) == "kustomization.yaml" {
+			continue
+		}
 		t.Run(filepath.Base(filepath.Dir(file))+" "+filepath.Base(file), func(t *testing.T) {
 			w.Do(t, "apply", "--dry-run=server", "--validate=strict", "-f", file)
 		})
