@@ -222,6 +222,14 @@ func (p *pipeline) attackFleet() {
 	p.turnFleet("the first release was superseded", codeSuperseded, `was superseded by`, ``, "status", "checkout", "--uid", uid, "--epoch", epoch)
 	p.turnFleet("an epoch that is over", codeRefused, `^$`, `^refused: WrongRelease`, "release", "checkout", "--version", "v4", "--epoch", epoch)
 	approve("the first release", "WrongRelease", "--uid", uid, "--epoch", epoch, "--wave", "canary")
+
+	kubectl(t, p.cluster, "", "wait", "-n", "shop", "fleetrollout/checkout", "--for=jsonpath={.status.release.version}=v3", fleetLimit)
+	kubectl(t, p.cluster, "", "wait", "-n", "shop", "fleetrollout/checkout", "--for=jsonpath={.status.wave}=1", fleetLimit)
+	third := []string{"--epoch", p.fleetStatus("{.status.epoch}"), "--wave", "canary"}
+	p.turnFleet("a rejection", 0, `accepted: wave canary was rejected by system:serviceaccount:shop:ci: e2e red`, `^$`, append([]string{"reject", "checkout", "--comment", "e2e red"}, third...)...)
+	kubectl(t, p.cluster, "", "wait", "-n", "shop", "fleetrollout/checkout", "--for=jsonpath={.status.reason}=Rejected", fleetLimit)
+	p.turnFleet("a rejected release", codeRefused, `waits for a person: The release was rejected by`, ``, "status", "checkout", "--version", "v3", "--timeout", "10m")
+	approve("a rejected wave", "AlreadyDecided", third...)
 	if told := p.told(); !strings.Contains(told, "fleet.release.started") || !strings.Contains(told, "fleet.wave.approved") || !strings.Contains(told, "fleet.cluster.completed") {
 		t.Errorf("the events are:\n%s", told)
 	}

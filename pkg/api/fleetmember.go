@@ -43,11 +43,13 @@ type FleetMemberList struct {
 // FleetMemberSpec says who a cluster is. Labels of the FleetMember select it for plans and waves.
 type FleetMemberSpec struct {
 	// The public nkey of the cluster, which begins with U. The cluster signs its messages by the private one.
-	// +kubebuilder:validation:Pattern=`^U[A-Z2-7]{55}$`
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:XValidation:rule="self.matches('^U[A-Z2-7]{55}$')",message="write a public key as sluice fleet join prints it: U, and 55 characters of A to Z and 2 to 7"
 	Key string `json:"key"`
 	// A second key, while the cluster changes its key.
 	// +optional
-	// +kubebuilder:validation:Pattern=`^U[A-Z2-7]{55}$`
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:XValidation:rule="self.matches('^U[A-Z2-7]{55}$')",message="write a public key as sluice fleet join prints it: U, and 55 characters of A to Z and 2 to 7"
 	NextKey string `json:"nextKey,omitempty"`
 	// The cluster begins no release. It still goes back if it must.
 	// +optional

@@ -326,6 +326,7 @@ func (p *planner) phaseOfPermit(c *cluster) (api.FleetTargetPhase, string) {
 	case !p.reachable(c):
 		p.stopProgress(s)
 		p.stopSoak(c)
+		s.HeldSince = nil // the limit of the soak begins again when the cluster is back
 		return api.FleetTargetUnknown, reasonUnreachable
 	case c.answered() && c.report.State == api.FleetReportHeld && !p.status.Release.Matches(c.report.Template):
 		return api.FleetTargetDiverged, ""

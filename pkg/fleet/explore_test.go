@@ -474,7 +474,7 @@ func keyTargets(targets map[string]Target) map[string]Target {
 		}
 		switch s.Phase {
 		case api.FleetTargetCompleted, api.FleetTargetFailed, api.FleetTargetWithdrawn, api.FleetTargetSkipped, api.FleetTargetLeft:
-			s.CompletedAt, s.SoakingSince, s.ProgressingSince, s.Soaked, s.Progressed = nil, nil, nil, metav1.Duration{}, metav1.Duration{}
+			s.HeldSince, s.CompletedAt, s.SoakingSince, s.ProgressingSince, s.Soaked, s.Progressed = nil, nil, nil, nil, metav1.Duration{}, metav1.Duration{}
 			t.Permit.NotAfter = nil
 		}
 		t.Status = s

@@ -380,14 +380,34 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
+// After a withdrawal each cluster is back at its own version before, which may differ.
+func TestAMixedFleetIsNamed(t *testing.T) {
+	t.Parallel()
+	back := func(stable string) string {
+		g := aFleet(t, 2, everyone()).plan().command(api.FleetCommand{Action: api.FleetCommandRollback}).plan().answer(api.FleetReportCompleted, "", "c0", "c1")
+		r := g.Reports["c1"]
+		r.Stable = api.FleetVersion{Version: stable, Revision: "h9"}
+		g.Reports["c1"] = r
+		return g.plan().Status.Message
+	}
+	const text = "; the clusters run different versions now: v0 (c1), v1 (c0); release another version"
+	if message := back("v0"); !strings.Contains(message, text) {
+		t.Errorf("the message is %q, want it to say %q", message, text)
+	}
+	if message := back("v1"); strings.Contains(message, "different") {
+		t.Errorf("all run one version, and the message is %q", message)
+	}
+}
+
 func TestAPermitNamesTheTemplateAndTheEnd(t *testing.T) {
 	t.Parallel()
 	g := aFleet(t, 1, api.FleetWave{HoldAt: &api.FleetHoldAt{Step: 2, Pause: &api.Pause{}}})
+	g.Members["c0"] = Member{NoTraffic: true}
 	r := g.Reports["c0"]
 	r.PlanHash = "p1"
 	g.Reports["c0"] = r
 	end := metav1.NewMicroTime(start.Add(45 * time.Minute))
-	want := api.FleetPermit{Epoch: 1, Seq: 1, Verb: api.FleetVerbRelease, Version: "version/v2", Revision: "h2", HoldAt: 2, PlanHash: "p1", NotAfter: &end, Clusters: 1, Wave: "w1"}
+	want := api.FleetPermit{Epoch: 1, Seq: 1, Verb: api.FleetVerbRelease, Version: "version/v2", Revision: "h2", HoldAt: 2, PlanHash: "p1", NotAfter: &end, NoTraffic: true, Clusters: 1, Wave: "w1"}
 	got := g.plan().Targets["c0"].Permit
 	want.Epoch = g.Status.Epoch
 	if diff := cmp.Diff(want, got); diff != "" {

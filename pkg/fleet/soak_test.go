@@ -34,6 +34,7 @@ func TestEachClusterSoaksAtTheHold(t *testing.T) {
 		"a person goes on, and skips no soak":       {held("c0", "c1").command(api.FleetCommand{Action: api.FleetCommandPromote}).plan(), soaks},
 		"one was lost, and its time is no soak":     {held("c0", "c1").after(time.Minute).silence("c0").after(9 * time.Minute).plan("c0").plan().after(8 * time.Minute).plan(), soaks},
 		"one was lost, and has soaked after that":   {held("c0", "c1").after(time.Minute).silence("c0").after(9 * time.Minute).plan("c0").plan().after(9 * time.Minute).plan(), goesOn},
+		"one was lost for longer than six soaks":    {held("c0", "c1").after(time.Minute).silence("c0").after(2 * time.Hour).plan("c0").plan().after(8 * time.Minute).plan(), soaks},
 		"nobody heard one, and its time is no soak": {held("c0", "c1").after(10*time.Minute).silentSince("c0", 9*time.Minute).plan().after(8 * time.Minute).plan(), soaks},
 		"nobody heard one, and it has soaked since": {held("c0", "c1").after(10*time.Minute).silentSince("c0", 9*time.Minute).plan().after(9 * time.Minute).plan(), goesOn},
 	} {

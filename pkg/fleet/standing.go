@@ -82,6 +82,8 @@ func StandingOf(r *api.FleetRollout, w *Wanted, now time.Time) (Standing, string
 	superseded := (w.Named || begun) && !named
 	w.Named = w.Named || named
 	switch {
+	case !named && begun && (r.Status.Verb == api.FleetVerbWithdraw || r.Status.Verb == api.FleetVerbAbort): // it had ended before another version was named
+		return standingOfBegun(r, w, now, fmt.Sprintf("the release of %s in %s", version, name))
 	case superseded:
 		return Superseded, fmt.Sprintf("%s was superseded by %s in %s", version, ReleaseText(spec), name)
 	case !named && w.blockedIn(r):

@@ -68,6 +68,8 @@ func TestStandings(t *testing.T) {
 		"it is aborted":        {r: fleetAt(api.FleetPhaseAborted, "Aborted", verb(api.FleetVerbAbort)), kind: Failed, text: named + "was aborted: the message"},
 		"the spec names another version in its place": {r: fleetAt(api.FleetPhaseSucceeded, "Completed", released("v3")), kind: Superseded,
 			text: "v2 was superseded by v3 in FleetRollout shop/checkout"},
+		"it was taken back before the spec names another version": {r: fleetAt(api.FleetPhaseWithdrawn, "RolledBack", verb(api.FleetVerbWithdraw), released("v3")), kind: Failed, text: named + "has failed: the message"},
+		"it was aborted before the spec names another version":    {r: fleetAt(api.FleetPhaseAborted, "Aborted", verb(api.FleetVerbAbort), released("v3")), kind: Failed, text: named + "was aborted: the message"},
 		"another version has come since the last look": {r: fleetAt(api.FleetPhaseProgressing, "Wave", released("v3"), func(r *api.FleetRollout) { r.Status.Release.Version = "v3" }),
 			wanted: Wanted{Named: true}, kind: Superseded, text: "v2 was superseded by v3 in FleetRollout shop/checkout"},
 		"the spec does not name it yet": {r: fleetAt(api.FleetPhaseSucceeded, "Completed", released("v1"), older), kind: NotBegun,

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -26,8 +27,30 @@ func (p *planner) planWithdrawal() {
 		p.setPhase(api.FleetPhaseWithdrawing, p.status.Reason, p.withdrawalMessage(left))
 	default:
 		p.setPhase(api.FleetPhaseWithdrawn, p.status.Reason, fmt.Sprintf(
-			"%s was withdrawn from all clusters, and no cluster gets it again; release another version, or type: sluice fleet unblock %s %s -n %s", p.key(), p.seen.Name, p.key(), p.seen.Namespace))
+			"%s was withdrawn from all clusters, and no cluster gets it again%s; release another version, or type: sluice fleet unblock %s %s -n %s", p.key(), p.mixedText(), p.seen.Name, p.key(), p.seen.Namespace))
 	}
+}
+
+// mixedText says that clusters have gone back to different versions, "" if all run the same one.
+func (p *planner) mixedText() string {
+	running := map[string][]string{}
+	for _, name := range p.names {
+		c := p.clusters[name]
+		if c.member == nil || c.report == nil || c.hasLeft() {
+			continue
+		}
+		if keys := c.report.Stable.Keys(); len(keys) > 0 {
+			running[KeyText(keys[0])] = append(running[KeyText(keys[0])], name)
+		}
+	}
+	if len(running) < 2 {
+		return ""
+	}
+	var parts []string
+	for _, version := range slices.Sorted(maps.Keys(running)) {
+		parts = append(parts, fmt.Sprintf("%s (%s)", version, listNames(running[version])))
+	}
+	return "; the clusters run different versions now: " + strings.Join(parts, ", ")
 }
 
 func (p *planner) withdrawalMessage(left []string) string {

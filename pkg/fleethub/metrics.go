@@ -69,13 +69,17 @@ func (c fleetCollector) Describe(to chan<- *prometheus.Desc) {
 
 // Collect is part of [prometheus.Collector].
 func (c fleetCollector) Collect(to chan<- prometheus.Metric) {
+	c.collectFrom(c.hub.kube.FleetMembers(), c.hub.kube.FleetRollouts(), to)
+}
+
+func (c fleetCollector) collectFrom(members []*api.FleetMember, rollouts []*api.FleetRollout, to chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
 	now := c.hub.Clock()
 	phases := map[api.FleetMemberPhase]int{api.FleetMemberReady: 0, api.FleetMemberUnreachable: 0, api.FleetMemberNameTaken: 0}
 	unenforced := 0
-	for _, m := range c.hub.kube.FleetMembers() {
+	for _, m := range members {
 		if m.Status.Phase != "" {
 			phases[m.Status.Phase]++
 		}
@@ -91,7 +95,7 @@ func (c fleetCollector) Collect(to chan<- prometheus.Metric) {
 		gauge(membersDesc, float64(n), string(phase))
 	}
 	gauge(noneDesc, float64(unenforced))
-	for _, r := range c.hub.kube.FleetRollouts() {
+	for _, r := range rollouts {
 		for phase, n := range r.Status.Counts {
 			gauge(targetsDesc, float64(n), r.Namespace, r.Name, string(phase))
 		}

@@ -17,11 +17,15 @@ const whileAway = 8 * time.Minute
 // A cluster is cut off from its hub, at each moment of a release. It goes no further than its permit, and follows when it comes back.
 func TestAClusterIsCutOff(t *testing.T) {
 	f := sharedFleet(t)
-	eu3 := f.members["eu3"]
-	t.Cleanup(func() { eu3.proxy.Restore(); eu3.ahead.Store(0) })
+	eu2, eu3 := f.members["eu2"], f.members["eu3"]
+	t.Cleanup(func() { eu2.proxy.Restore(); eu3.proxy.Restore(); eu3.ahead.Store(0) })
 	newActs(
 		func() { eu3.proxy.CutOff(); eu3.ahead.Store(int64(whileAway)) },
 		func() { eu3.ahead.Store(0); eu3.proxy.Restore() },
+		eu3.proxy.CutOff,
+		eu3.proxy.Restore,
+		func() { eu2.proxy.CutOff(); eu3.proxy.CutOff() },
+		func() { eu2.proxy.Restore(); eu3.proxy.Restore() },
 	).play(t, map[string]func(*story, acts){
 		"before its permit":                     (*story).cutOffBeforeItsPermit,
 		"in its permit":                         (*story).cutOffInItsPermit,
@@ -30,6 +34,8 @@ func TestAClusterIsCutOff(t *testing.T) {
 		"under way while the fleet withdraws":   (*story).cutOffWhileItsReleaseIsWithdrawn,
 		"for longer than its permit":            (*story).cutOffForLongerThanItsPermit,
 		"while a newer version takes its place": (*story).cutOffWhileItIsOvertaken,
+		"again and again":                       (*story).cutOffAgainAndAgain,
+		"with most of the fleet":                (*story).cutOffWithMostOfTheFleet,
 	})
 }
 
@@ -72,6 +78,46 @@ func (s *story) cutOffInItsPermit(a acts) {
 		s.t.Errorf("eu3 is lost, and status.attention says %+v", status.Attention)
 	}
 	s.attend(a[1])
+	s.phase(api.FleetPhaseSucceeded, "Completed")
+}
+
+// A third of the fleet is lost and comes back twice in one release. The release goes on in between, and ends.
+func (s *story) cutOffAgainAndAgain(a acts) {
+	s.underWayEverywhere(keepAll)
+	s.attend(a[0])
+	s.target("eu3", api.FleetTargetUnknown)
+	s.approveLocally("eu1", 1)
+	s.approveLocally("eu2", 1)
+	s.attend(a[1])
+	s.target("eu3", api.FleetTargetProgressing)
+	s.approveLocally("eu3", 1)
+	s.attend(a[2])
+	s.target("eu3", api.FleetTargetUnknown)
+	for _, cluster := range []string{"eu1", "eu2", "eu3"} {
+		s.approveLocally(cluster, 2)
+		s.member(cluster, serves("v2"))
+	}
+	s.attend(a[3])
+	s.phase(api.FleetPhaseSucceeded, "Completed")
+}
+
+// The hub loses two of three clusters at once. It defers none, and goes on when they are back.
+func (s *story) cutOffWithMostOfTheFleet(a acts) {
+	s.steps = steadySteps
+	s.installed("v1")
+	s.release("  release: {version: v2}" + twoWaves)
+	s.deliver("v2", "eu1", "eu2", "eu3")
+	s.phase(api.FleetPhaseWaiting, "Approval")
+	for _, m := range a[:4] {
+		s.attend(m)
+	}
+	s.attend(a[4])
+	if status := s.phase(api.FleetPhaseStalled, "HubCutOff"); status.Counts[api.FleetTargetDeferred] != 0 {
+		s.t.Errorf("the hub defers clusters that it cannot hear: %v", status.Counts)
+	}
+	s.attend(a[5])
+	s.phase(api.FleetPhaseWaiting, "Approval")
+	s.command(api.FleetCommand{Action: api.FleetCommandApprove})
 	s.phase(api.FleetPhaseSucceeded, "Completed")
 }
 
