@@ -101,6 +101,11 @@ func (c *cell) staysHeld() {
 		return r.Status.Sluice.State == string(rollout.StateInitializing) || r.Status.Sluice.State == string(rollout.StateAborted)
 	})
 	c.quietly()
+	c.runsStableOnly()
+}
+
+func (c *cell) runsStableOnly() {
+	c.Helper()
 	c.seen.await(c, "pods of app:1 only", func(pods map[string][]string) bool { return len(pods) == 1 && len(pods["app:1"]) == c.replicas })
 }
 
@@ -133,6 +138,7 @@ func (c *cell) abortedUnderATool() {
 	applied := c.everySecond(apply)
 	c.command(api.CommandAbort)
 	c.reports(func(r api.FleetReport) bool { return r.State == api.FleetReportFailed })
+	c.runsStableOnly() // while the tool applies app:2
 	applied(2)
 	c.staysHeld()
 	c.allow("app:2", 1)
