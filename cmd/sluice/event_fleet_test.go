@@ -225,7 +225,7 @@ func (p *pipeline) attackFleet() {
 
 	kubectl(t, p.cluster, "", "wait", "-n", "shop", "fleetrollout/checkout", "--for=jsonpath={.status.release.version}=v3", fleetLimit)
 	kubectl(t, p.cluster, "", "wait", "-n", "shop", "fleetrollout/checkout", "--for=jsonpath={.status.wave}=1", fleetLimit)
-	third := []string{"--epoch", p.fleetStatus("{.status.epoch}"), "--wave", "canary"}
+	third := []string{"--uid", uid, "--epoch", p.fleetStatus("{.status.epoch}"), "--wave", "canary"}
 	p.turnFleet("a rejection", 0, `accepted: wave canary was rejected by system:serviceaccount:shop:ci: e2e red`, `^$`, append([]string{"reject", "checkout", "--comment", "e2e red"}, third...)...)
 	kubectl(t, p.cluster, "", "wait", "-n", "shop", "fleetrollout/checkout", "--for=jsonpath={.status.reason}=Rejected", fleetLimit)
 	p.turnFleet("a rejected release", codeRefused, `waits for a person: The release was rejected by`, ``, "status", "checkout", "--version", "v3", "--timeout", "10m")
