@@ -36,9 +36,9 @@ func reckless() []mutant {
 		{"an approval counts for every pause", []edit{{
 			"pkg/fleet/wave.go", "a.Epoch >= p.status.Began && a.PauseSeq == p.status.PauseSeq", "a.Epoch >= p.status.Began",
 		}}, unit("fleet", "TestOneApprovalOnePause")},
-		{"silence counts as soak", []edit{{"pkg/fleet/cluster.go", "if !p.reachable(c) || c.report.Unhealthy {", "if c.report.Unhealthy {"}}, decisions},
-		{"a silence that nobody has heard counts as soak", []edit{{"pkg/fleet/cluster.go", "s.SoakingSince.Time.Before(m.HeardFrom)", "false"}}, unit("fleet", "TestEachClusterSoaksAtTheHold")},
-		{"a cluster leaves the hold with the time of another", []edit{{"pkg/fleet/wave.go", "c.phase == api.FleetTargetAtHold && !c.soaked", "c.phase == api.FleetTargetAtHold && !c.soaked && false"}}, unit("fleet", "TestEachClusterSoaksAtTheHold")},
+		{"silence counts as soak", []edit{{"pkg/fleet/soak.go", "if !p.reachable(c) || c.report.Unhealthy {", "if c.report.Unhealthy {"}}, decisions},
+		{"time in which no executor of the hub listened counts as soak", []edit{{"pkg/fleet/soak.go", "s.SoakingSince.Time.Before(m.HeardFrom)", "false"}}, unit("fleet", "TestEachClusterSoaksAtTheHold")},
+		{"a cluster leaves the hold with the soak of another cluster", []edit{{"pkg/fleet/wave.go", "c.phase == api.FleetTargetAtHold && !c.soaked", "c.phase == api.FleetTargetAtHold && !c.soaked && false"}}, unit("fleet", "TestEachClusterSoaksAtTheHold")},
 		{"the epoch of a new hub begins again", []edit{{"pkg/fleet/plan.go", "max(highest+1, p.now.Unix())", "p.status.Epoch+1"}}, unit("fleet", "TestEpochsGrowOverAllThatIsKnown")},
 	}
 }

@@ -59,21 +59,22 @@ func (g *given) answer(state api.FleetReportState, reason string, names ...strin
 	return g
 }
 
-// ill sets whether the clusters are unhealthy in their reports.
-func (g *given) ill(unhealthy bool, names ...string) *given {
+// amend changes the reports of clusters.
+func (g *given) amend(change func(*api.FleetReport), names ...string) *given {
 	for _, name := range names {
 		r := g.Reports[name]
-		r.Unhealthy = unhealthy
+		change(&r)
 		g.Reports[name] = r
 	}
 	return g
 }
 
-func (g *given) cannotGoBack(name string) {
-	r := g.Reports[name]
-	r.CanGoBack = false
-	g.Reports[name] = r
+// ill sets whether the clusters are unhealthy in their reports.
+func (g *given) ill(unhealthy bool, names ...string) *given {
+	return g.amend(func(r *api.FleetReport) { r.Unhealthy = unhealthy }, names...)
 }
+
+func cannotGoBack(r *api.FleetReport) { r.CanGoBack = false }
 
 // with changes a fleet.
 func (g *given) with(change func(*given)) *given {

@@ -21,6 +21,11 @@ const reasonPaused = "Paused"
 // paused reports whether a person has paused the release, by a command or in the spec.
 func (p *planner) paused() bool { return p.status.Paused || p.seen.Paused }
 
+// SpecResumeCommand ends the pause in spec.paused of a FleetRollout.
+func SpecResumeCommand(name, namespace string) string {
+	return fmt.Sprintf(`kubectl patch fleetrollout %s -n %s --type=merge -p '{"spec":{"paused":false}}'`, name, namespace)
+}
+
 // withdrawOnFailure takes the version back in all clusters if a failure asks for it. It reports whether it did.
 func (p *planner) withdrawOnFailure() bool {
 	reason, message := p.withdrawalReason()
@@ -81,8 +86,7 @@ func (p *planner) obstacle() *obstacle {
 	}
 	switch {
 	case p.seen.Paused && !p.status.Paused:
-		return &obstacle{api.FleetPhasePaused, reasonPaused, fmt.Sprintf(
-			`The release is paused by spec.paused; go on with: kubectl patch fleetrollout %s -n %s --type=merge -p '{"spec":{"paused":false}}'`, name, ns), true}
+		return &obstacle{api.FleetPhasePaused, reasonPaused, "The release is paused by spec.paused; go on with: " + SpecResumeCommand(name, ns), true}
 	case p.status.Paused:
 		return &obstacle{api.FleetPhasePaused, reasonPaused, fmt.Sprintf("The release is paused; go on with: sluice fleet resume %s -n %s", name, ns), true}
 	case p.starting && p.status.Phase == api.FleetPhaseSucceeded && p.allPassed(): // clusters that follow wait, and the release is over

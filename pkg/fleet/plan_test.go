@@ -333,11 +333,10 @@ func TestDecisions(t *testing.T) {
 			"Paused AnalysisFailed; c0 Failed AnalysisFailed, c1 Permitted",
 		},
 		"a cluster that cannot go back gets no permit": {
-			aFleet(t, 2, everyone()).with(func(g *given) { g.cannotGoBack("c0") }).plan(), "Paused BudgetExceeded; c1 Permitted",
+			aFleet(t, 2, everyone()).amend(cannotGoBack, "c0").plan(), "Paused BudgetExceeded; c1 Permitted",
 		},
 		"a cluster that cannot go back gets a permit if the plan allows it": {
-			aFleet(t, 2, everyone()).with(func(g *given) {
-				g.cannotGoBack("c0")
+			aFleet(t, 2, everyone()).amend(cannotGoBack, "c0").with(func(g *given) {
 				g.Spec.Written.AllowNoWayBack, g.Spec.AllowNoWayBack = true, true
 			}).plan(), "Progressing Wave; c0 Permitted, c1 Permitted",
 		},
@@ -385,10 +384,7 @@ func TestAMixedFleetIsNamed(t *testing.T) {
 	t.Parallel()
 	back := func(stable string) string {
 		g := aFleet(t, 2, everyone()).plan().command(api.FleetCommand{Action: api.FleetCommandRollback}).plan().answer(api.FleetReportCompleted, "", "c0", "c1")
-		r := g.Reports["c1"]
-		r.Stable = api.FleetVersion{Version: stable, Revision: "h9"}
-		g.Reports["c1"] = r
-		return g.plan().Status.Message
+		return g.amend(func(r *api.FleetReport) { r.Stable = api.FleetVersion{Version: stable, Revision: "h9"} }, "c1").plan().Status.Message
 	}
 	const text = "; the clusters run different versions now: v0 (c1), v1 (c0); release another version"
 	if message := back("v0"); !strings.Contains(message, text) {
@@ -637,10 +633,7 @@ func TestAHoldWaitsForClustersThatComeBack(t *testing.T) {
 
 // overridden lets the release of a cluster go on without permits.
 func (g *given) overridden(name string) *given {
-	r := g.Reports[name]
-	r.Overridden = "kim: the hub is lost"
-	g.Reports[name] = r
-	return g
+	return g.amend(func(r *api.FleetReport) { r.Overridden = "kim: the hub is lost" }, name)
 }
 
 // version names another version in spec.release.

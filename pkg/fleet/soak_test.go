@@ -19,24 +19,24 @@ func TestEachClusterSoaksAtTheHold(t *testing.T) {
 		g    *given
 		want string
 	}{
-		"both are there":                            {held("c0", "c1"), soaks},
-		"both have soaked":                          {held("c0", "c1").after(10 * time.Minute).plan(), goesOn},
-		"one is on its way":                         {held("c0").after(10 * time.Minute).plan(), "Progressing Wave; c0 AtHold, c1 Permitted"},
-		"one comes when the other has soaked":       {held("c0").after(10*time.Minute).answer(api.FleetReportAtHold, "", "c1").plan().after(9 * time.Minute).plan(), soaks},
-		"the later one has soaked too":              {held("c0").after(10*time.Minute).answer(api.FleetReportAtHold, "", "c1").plan().after(10 * time.Minute).plan(), goesOn},
-		"one is unhealthy":                          {held("c0", "c1").ill(true, "c0").plan().after(10 * time.Minute).plan(), "Soaking HoldSoak; c0 AtHold Unhealthy, c1 AtHold"},
-		"one is healthy again":                      {held("c0", "c1").ill(true, "c0").plan().after(5*time.Minute).ill(false, "c0").plan().after(9 * time.Minute).plan(), soaks},
-		"one was healthy again for long enough":     {held("c0", "c1").ill(true, "c0").plan().after(5*time.Minute).ill(false, "c0").plan().after(10 * time.Minute).plan(), goesOn},
-		"one was unhealthy in between":              {held("c0", "c1").after(5*time.Minute).ill(true, "c0").plan().after(5*time.Minute).ill(false, "c0").plan().after(5 * time.Minute).plan(), goesOn},
-		"one is unhealthy for an hour":              {held("c0", "c1").ill(true, "c0").plan().after(time.Hour).plan(), "Paused BudgetExceeded; c0 Failed Unhealthy, c1 AtHold"},
-		"one is unhealthy after both have soaked":   {held("c0", "c1").after(10*time.Minute).with(waitForApproval).plan().ill(true, "c0").plan().after(2 * time.Hour).plan(), "Waiting Approval; c0 AtHold, c1 AtHold"},
-		"a person skips the soak":                   {held("c0", "c1").ill(true, "c0").plan().command(api.FleetCommand{Action: api.FleetCommandPromote, SkipSoak: true}).plan(), goesOn},
-		"a person goes on, and skips no soak":       {held("c0", "c1").command(api.FleetCommand{Action: api.FleetCommandPromote}).plan(), soaks},
-		"one was lost, and its time is no soak":     {held("c0", "c1").after(time.Minute).silence("c0").after(9 * time.Minute).plan("c0").plan().after(8 * time.Minute).plan(), soaks},
-		"one was lost, and has soaked after that":   {held("c0", "c1").after(time.Minute).silence("c0").after(9 * time.Minute).plan("c0").plan().after(9 * time.Minute).plan(), goesOn},
-		"one was lost for longer than six soaks":    {held("c0", "c1").after(time.Minute).silence("c0").after(2 * time.Hour).plan("c0").plan().after(8 * time.Minute).plan(), soaks},
-		"nobody heard one, and its time is no soak": {held("c0", "c1").after(10*time.Minute).silentSince("c0", 9*time.Minute).plan().after(8 * time.Minute).plan(), soaks},
-		"nobody heard one, and it has soaked since": {held("c0", "c1").after(10*time.Minute).silentSince("c0", 9*time.Minute).plan().after(9 * time.Minute).plan(), goesOn},
+		"both are there":                                                {held("c0", "c1"), soaks},
+		"both have soaked":                                              {held("c0", "c1").after(10 * time.Minute).plan(), goesOn},
+		"one is on its way":                                             {held("c0").after(10 * time.Minute).plan(), "Progressing Wave; c0 AtHold, c1 Permitted"},
+		"one comes when the other has soaked":                           {held("c0").after(10*time.Minute).answer(api.FleetReportAtHold, "", "c1").plan().after(9 * time.Minute).plan(), soaks},
+		"the later one has soaked too":                                  {held("c0").after(10*time.Minute).answer(api.FleetReportAtHold, "", "c1").plan().after(10 * time.Minute).plan(), goesOn},
+		"one is unhealthy":                                              {held("c0", "c1").ill(true, "c0").plan().after(10 * time.Minute).plan(), "Soaking HoldSoak; c0 AtHold Unhealthy, c1 AtHold"},
+		"one is healthy again":                                          {held("c0", "c1").ill(true, "c0").plan().after(5*time.Minute).ill(false, "c0").plan().after(9 * time.Minute).plan(), soaks},
+		"one was healthy again for long enough":                         {held("c0", "c1").ill(true, "c0").plan().after(5*time.Minute).ill(false, "c0").plan().after(10 * time.Minute).plan(), goesOn},
+		"one was unhealthy in between":                                  {held("c0", "c1").after(5*time.Minute).ill(true, "c0").plan().after(5*time.Minute).ill(false, "c0").plan().after(5 * time.Minute).plan(), goesOn},
+		"one is unhealthy for an hour":                                  {held("c0", "c1").ill(true, "c0").plan().after(time.Hour).plan(), "Paused BudgetExceeded; c0 Failed Unhealthy, c1 AtHold"},
+		"one is unhealthy after both have soaked":                       {held("c0", "c1").after(10*time.Minute).with(waitForApproval).plan().ill(true, "c0").plan().after(2 * time.Hour).plan(), "Waiting Approval; c0 AtHold, c1 AtHold"},
+		"a person skips the soak":                                       {held("c0", "c1").ill(true, "c0").plan().command(api.FleetCommand{Action: api.FleetCommandPromote, SkipSoak: true}).plan(), goesOn},
+		"a person goes on, and skips no soak":                           {held("c0", "c1").command(api.FleetCommand{Action: api.FleetCommandPromote}).plan(), soaks},
+		"the hub lost c0, and that time does not count":                 {held("c0", "c1").after(time.Minute).silence("c0").after(9 * time.Minute).plan("c0").plan().after(8 * time.Minute).plan(), soaks},
+		"the hub lost c0, and c0 has soaked since then":                 {held("c0", "c1").after(time.Minute).silence("c0").after(9 * time.Minute).plan("c0").plan().after(9 * time.Minute).plan(), goesOn},
+		"the hub lost c0 for longer than six soaks":                     {held("c0", "c1").after(time.Minute).silence("c0").after(2 * time.Hour).plan("c0").plan().after(8 * time.Minute).plan(), soaks},
+		"no executor of the hub heard c0, and that time does not count": {held("c0", "c1").after(10*time.Minute).silentSince("c0", 9*time.Minute).plan().after(8 * time.Minute).plan(), soaks},
+		"no executor of the hub heard c0, and c0 has soaked since then": {held("c0", "c1").after(10*time.Minute).silentSince("c0", 9*time.Minute).plan().after(9 * time.Minute).plan(), goesOn},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -72,12 +72,12 @@ func TestASoakHasALimit(t *testing.T) {
 		g    *given
 		want string
 	}{
-		"unhealthy for less than six times the soak": {completed().ill(true, "c0").plan().after(59 * time.Minute).plan(), "Soaking Soak; c0 Soaking Unhealthy"},
-		"unhealthy for six times the soak":           {completed().ill(true, "c0").plan().after(time.Hour).plan(), "Paused BudgetExceeded; c0 Failed Unhealthy"},
-		"a person skips the soak":                    {completed().command(api.FleetCommand{Action: api.FleetCommandPromote, SkipSoak: true}).plan(), "Succeeded Completed; c0 Completed"},
-		"a person skips no soak":                     {completed().command(api.FleetCommand{Action: api.FleetCommandPromote}).plan(), "Soaking Soak; c0 Soaking"},
-		"nobody heard it":                            {completed().after(10*time.Minute).silentSince("c0", 5*time.Minute).plan(), "Soaking Soak; c0 Soaking"},
-		"nobody heard it, long ago":                  {completed().silentSince("c0", time.Hour).after(10 * time.Minute).plan(), "Succeeded Completed; c0 Completed"},
+		"unhealthy for less than six times the soak":               {completed().ill(true, "c0").plan().after(59 * time.Minute).plan(), "Soaking Soak; c0 Soaking Unhealthy"},
+		"unhealthy for six times the soak":                         {completed().ill(true, "c0").plan().after(time.Hour).plan(), "Paused BudgetExceeded; c0 Failed Unhealthy"},
+		"a person skips the soak":                                  {completed().command(api.FleetCommand{Action: api.FleetCommandPromote, SkipSoak: true}).plan(), "Succeeded Completed; c0 Completed"},
+		"a person skips no soak":                                   {completed().command(api.FleetCommand{Action: api.FleetCommandPromote}).plan(), "Soaking Soak; c0 Soaking"},
+		"no executor of the hub heard the cluster during its soak": {completed().after(10*time.Minute).silentSince("c0", 5*time.Minute).plan(), "Soaking Soak; c0 Soaking"},
+		"no executor of the hub heard the cluster before its soak": {completed().silentSince("c0", time.Hour).after(10 * time.Minute).plan(), "Succeeded Completed; c0 Completed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -81,14 +81,14 @@ func (c *Cluster) CheckFleetDelivery(ctx context.Context) []Finding {
 		findings = append(findings, Finding{Check: checkFleet, Level: LevelOK, Message: fmt.Sprintf(
 			"A tool delivers workloads of a fleet: %s. %s %s", joinShortened(delivered, maxNamed), fleet.TruthPodTemplate, fleet.TruthHeldDeployment)})
 	}
-	var releases metav1.PartialObjectMetadataList
-	if err := c.listMetadata(ctx, "/apis/"+api.FleetGroupVersion().String()+"/"+api.FleetRolloutResource().Resource, "", &releases); err != nil && !apierrors.IsNotFound(err) {
+	releases, err := c.listFleetRollouts(ctx)
+	if err != nil {
 		return append(findings, unreadFinding(checkFleet, what, err))
 	}
 	var applied []string
-	for i := range releases.Items {
-		if pruner, _ := workload.PrunerOf(&releases.Items[i]); pruner.Tool != "" {
-			applied = append(applied, fmt.Sprintf("%s/%s (%s)", releases.Items[i].Namespace, releases.Items[i].Name, pruner.Tool))
+	for i := range releases {
+		if pruner, _ := workload.PrunerOf(&releases[i]); pruner.Tool != "" {
+			applied = append(applied, fmt.Sprintf("%s/%s (%s)", releases[i].Namespace, releases[i].Name, pruner.Tool))
 		}
 	}
 	if len(applied) > 0 {
@@ -103,15 +103,8 @@ const checkFleet = "fleet"
 func (c *Cluster) deliveredWorkloads(ctx context.Context, rollouts []api.Rollout) ([]string, error) {
 	var told []string
 	for _, kind := range kindsOf(rollouts) {
-		path, err := c.pathOf(kind)
-		if err != nil {
-			return nil, err
-		}
-		if path == "" {
-			continue
-		}
 		var list metav1.PartialObjectMetadataList
-		if err := c.listMetadata(ctx, path, api.LabelWorkloadType, &list); err != nil {
+		if err := c.listAdopted(ctx, kind, metadataOnly, &list); err != nil {
 			return nil, err
 		}
 		for i := range list.Items {
@@ -129,14 +122,18 @@ func (c *Cluster) deliveredWorkloads(ctx context.Context, rollouts []api.Rollout
 	return told, nil
 }
 
-// listMetadata lists the metadata of objects with a label, "" for all.
-func (c *Cluster) listMetadata(ctx context.Context, path, label string, into *metav1.PartialObjectMetadataList) error {
-	body, err := c.client.Discovery().RESTClient().Get().AbsPath(path).Param("labelSelector", label).
-		SetHeader("Accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1").Do(ctx).Raw()
-	if err != nil {
-		return err
+// listFleetRollouts lists the metadata of all FleetRollouts, none if the API server does not serve the kind.
+func (c *Cluster) listFleetRollouts(ctx context.Context) ([]metav1.PartialObjectMetadata, error) {
+	body, err := c.client.Discovery().RESTClient().Get().AbsPath("/apis/"+api.FleetGroupVersion().String()+"/"+api.FleetRolloutResource().Resource).SetHeader("Accept", metadataOnly).Do(ctx).Raw()
+	if apierrors.IsNotFound(err) {
+		return nil, nil
 	}
-	return json.Unmarshal(body, into)
+	if err != nil {
+		return nil, err
+	}
+	var list metav1.PartialObjectMetadataList
+	err = json.Unmarshal(body, &list)
+	return list.Items, err
 }
 
 // hasAny reports whether there is an object of one of these kinds of a fleet.

@@ -84,7 +84,7 @@ func (s Style) ResumeCommands(r *api.FleetRollout) []Hint {
 		list = append(list, Hint{"to go on", s.FleetCommand("resume", r)})
 	}
 	if r.Spec.Paused {
-		list = append(list, Hint{"to end the pause in spec.paused", s.withContext(fmt.Sprintf(`kubectl patch fleetrollout %s -n %s --type=merge -p '{"spec":{"paused":false}}'`, r.Name, r.Namespace))})
+		list = append(list, Hint{"to end the pause in spec.paused", s.withContext(fleet.SpecResumeCommand(r.Name, r.Namespace))})
 	}
 	return list
 }
