@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -53,22 +54,45 @@ func older(t *testing.T, program string) string {
 	return filepath.Join(dir, program)
 }
 
-// awaitRefusal waits until the API server has refused a write of an executor because of its version.
-func (s *story) awaitRefusal(cluster string, journal func() ([]world.Write, error)) {
-	s.t.Helper()
-	refused := func(w world.Write) bool {
-		return w.Resource == "rollouts" && w.Code == 422 && strings.Contains(w.Message, "a version without fleets")
+// awaitRefusals waits until the API server has refused n writes of an executor because of its version.
+func (s *story) awaitRefusals(ctx context.Context, n int, journal func() ([]world.Write, error)) error {
+	accepted := func(w world.Write) bool {
+		return w.Resource != "rollouts" || w.Code != 422 || !strings.Contains(w.Message, "a version without fleets")
 	}
-	for ctx := world.Patient(s.t); ctx.Err() == nil; <-time.After(lookAgain) {
+	for {
 		writes, err := journal()
 		if err != nil {
-			s.t.Fatal(err)
+			return err
 		}
-		if slices.ContainsFunc(writes, refused) {
-			return
+		if len(slices.DeleteFunc(writes, accepted)) >= n {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(lookAgain):
 		}
 	}
-	s.t.Fatalf("the API server of %s has refused no write of an older executor", cluster)
+}
+
+// olderUntilRefused starts an older executor in a cluster, and kills it after five refusals. After each one, the older executor doubles the delay of the Rollout, up
+// to a minute.
+func (s *story) olderUntilRefused(cluster, binary string) *process {
+	s.t.Helper()
+	journal := s.members[cluster].Journal(s.namespace)
+	executor := start(s.t, s.members[cluster].ProgramAt(binary))
+	ctx, cancel := context.WithCancel(s.t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := s.awaitRefusals(ctx, 5, journal); err == nil {
+			executor.kill()
+		} else if ctx.Err() == nil {
+			s.t.Error(err)
+		}
+	}()
+	s.t.Cleanup(func() { cancel(); <-ended })
+	return executor
 }
 
 // Executors of a version without fleets, alone in their cluster, let nothing past the hold. They cannot write the status of a governed Rollout. Once the cluster
@@ -79,12 +103,15 @@ func TestOlderExecutorsAloneReleaseNothing(t *testing.T) {
 	s.installed("v1")
 	executor := s.withoutOwnExecutor("eu1")
 	journal := s.members["eu1"].Journal(s.namespace)
-	start(t, s.members["eu1"].ProgramAt(binary))
+	olderExecutor := start(t, s.members["eu1"].ProgramAt(binary))
 	s.release("  release: {version: v2}" + twoWaves)
 	s.deliver("v2", "eu1", "eu2", "eu3")
-	s.awaitRefusal("eu1", journal)
+	if err := s.awaitRefusals(world.Patient(t), 1, journal); err != nil {
+		t.Fatalf("the API server of eu1 has refused no write of an older executor: %v", err)
+	}
 	s.member("eu1", func(r *api.Rollout) bool { return r.Status.Sluice.State == "Idle" && serves("v1")(r) })
 	executor()
+	olderExecutor.kill()
 	s.phase(api.FleetPhaseWaiting, "Approval")
 	s.member("eu1", serves("v2"))
 }
@@ -95,7 +122,7 @@ func TestOlderExecutorsBesideNewOnesCostTimeOnly(t *testing.T) {
 	binary := older(t, "executor")
 	s.installed("v1")
 	start(t, s.hub.ProgramAt(binary))
-	inEU1, inEU2 := start(t, s.members["eu1"].ProgramAt(binary)), start(t, s.members["eu2"].ProgramAt(binary))
+	inEU1, inEU2 := s.olderUntilRefused("eu1", binary), s.olderUntilRefused("eu2", binary)
 	s.release("  release: {version: v2}" + twoWaves)
 	s.deliver("v2", "eu1", "eu2", "eu3")
 	s.phase(api.FleetPhaseWaiting, "Approval")
@@ -104,7 +131,7 @@ func TestOlderExecutorsBesideNewOnesCostTimeOnly(t *testing.T) {
 	start(t, s.hub.ProgramAt(binary)) // the stream of work loses the subjects of the fleet once more
 	s.command(api.FleetCommand{Action: api.FleetCommandApprove})
 	s.phase(api.FleetPhaseSucceeded, "Completed")
-	inEU2.kill() // its failures would delay the withdrawal by minutes
+	inEU2.kill()
 	s.command(api.FleetCommand{Action: api.FleetCommandRollback})
 	s.await("the withdrawal", func(status api.FleetRolloutStatus) bool { return status.Phase == api.FleetPhaseWithdrawn })
 	s.member("eu2", serves("v1"))
