@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -55,16 +54,19 @@ func older(t *testing.T, program string) string {
 }
 
 // awaitRefusals waits until the API server has refused n writes of an executor because of its version.
-func (s *story) awaitRefusals(ctx context.Context, n int, journal func() ([]world.Write, error)) error {
-	accepted := func(w world.Write) bool {
-		return w.Resource != "rollouts" || w.Code != 422 || !strings.Contains(w.Message, "a version without fleets")
-	}
+func awaitRefusals(ctx context.Context, n int, journal func() ([]world.Write, error)) error {
 	for {
 		writes, err := journal()
 		if err != nil {
 			return err
 		}
-		if len(slices.DeleteFunc(writes, accepted)) >= n {
+		refusals := 0
+		for _, w := range writes {
+			if w.Resource == "rollouts" && w.Code == 422 && strings.Contains(w.Message, "a version without fleets") {
+				refusals++
+			}
+		}
+		if refusals >= n {
 			return nil
 		}
 		select {
@@ -81,17 +83,17 @@ func (s *story) olderUntilRefused(cluster, binary string) *process {
 	s.t.Helper()
 	journal := s.members[cluster].Journal(s.namespace)
 	executor := start(s.t, s.members[cluster].ProgramAt(binary))
-	ctx, cancel := context.WithCancel(s.t.Context())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		if err := s.awaitRefusals(ctx, 5, journal); err == nil {
+		switch err := awaitRefusals(s.t.Context(), 5, journal); {
+		case err == nil:
 			executor.kill()
-		} else if ctx.Err() == nil {
+		case s.t.Context().Err() == nil:
 			s.t.Error(err)
 		}
 	}()
-	s.t.Cleanup(func() { cancel(); <-ended })
+	s.t.Cleanup(func() { <-ended })
 	return executor
 }
 
@@ -106,7 +108,7 @@ func TestOlderExecutorsAloneReleaseNothing(t *testing.T) {
 	olderExecutor := start(t, s.members["eu1"].ProgramAt(binary))
 	s.release("  release: {version: v2}" + twoWaves)
 	s.deliver("v2", "eu1", "eu2", "eu3")
-	if err := s.awaitRefusals(world.Patient(t), 1, journal); err != nil {
+	if err := awaitRefusals(world.Patient(t), 1, journal); err != nil {
 		t.Fatalf("the API server of eu1 has refused no write of an older executor: %v", err)
 	}
 	s.member("eu1", func(r *api.Rollout) bool { return r.Status.Sluice.State == "Idle" && serves("v1")(r) })

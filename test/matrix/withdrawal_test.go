@@ -138,9 +138,9 @@ func (c *cell) abortedUnderATool() {
 	applied := c.everySecond(apply)
 	c.command(api.CommandAbort)
 	c.reports(func(r api.FleetReport) bool { return r.State == api.FleetReportFailed })
-	c.runsStableOnly()
+	c.runsStableOnly() // before that, StateAborted may be a state on the way back
 	c.staysHeld()
-	applied(2) // the tool ends last: a way back that is not at its end gives app:1 back after each of its requests
+	applied(2) // after its last request, the way back may still restore app:1, and nothing would be held
 	c.allow("app:2", 1)
 	c.w.Hub.PermitAll(c.name())
 	if err := c.w.Hub.Give(c.Context(), c.name(), api.FleetPermit{Verb: api.FleetVerbRelease, LocalPauses: api.FleetLocalPausesKeep}); err != nil {
