@@ -15,8 +15,12 @@ type obstacle struct {
 	holds bool
 }
 
-// reasonPaused is the reason of a release that a person has paused.
-const reasonPaused = "Paused"
+const (
+	// reasonPaused is the reason of a release that a person has paused.
+	reasonPaused = "Paused"
+	// reasonStarting is the reason of a release whose executor has still to hear members.
+	reasonStarting = "Starting"
+)
 
 // paused reports whether a person has paused the release, by a command or in the spec.
 func (p *planner) paused() bool { return p.status.Paused || p.seen.Paused }
@@ -89,12 +93,21 @@ func (p *planner) obstacle() *obstacle {
 		return &obstacle{api.FleetPhasePaused, reasonPaused, "The release is paused by spec.paused; go on with: " + SpecResumeCommand(name, ns), true}
 	case p.status.Paused:
 		return &obstacle{api.FleetPhasePaused, reasonPaused, fmt.Sprintf("The release is paused; go on with: sluice fleet resume %s -n %s", name, ns), true}
-	case p.starting && p.status.Phase == api.FleetPhaseSucceeded && p.allPassed(): // clusters that follow wait, and the release is over
+	case p.starting && (p.corrected() || p.status.Phase == api.FleetPhaseSucceeded && p.allPassed()): // clusters that follow wait, and the release is over
 		return &obstacle{p.status.Phase, p.status.Reason, p.status.Message, false}
 	case p.starting:
-		return &obstacle{api.FleetPhaseProgressing, "Starting", "This hub has just started, and waits until it has heard its members", false}
+		return &obstacle{api.FleetPhaseProgressing, reasonStarting, "This hub has just started, and waits until it has heard its members", false}
 	}
 	return nil
+}
+
+// corrected reports whether another executor has written the phase since this one has said that it starts. The other one has heard the members, and would
+// write the phase again and again.
+func (p *planner) corrected() bool {
+	said := func(t api.FleetTransition) bool {
+		return t.Reason == reasonStarting && !t.Time.Time.Before(p.seen.Started)
+	}
+	return p.status.Reason != reasonStarting && p.status.TransitionSeq == p.seen.Status.TransitionSeq && slices.ContainsFunc(p.seen.Status.Transitions, said)
 }
 
 // rejection returns the last decision of this release if it is a rejection.
