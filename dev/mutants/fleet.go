@@ -23,7 +23,7 @@ func reckless() []mutant {
 		{"a paused release goes on", []edit{{"pkg/fleet/obstacle.go", "\tcase p.status.Paused:\n", "\tcase false:\n"}}, models},
 		{"a rejected release goes on", []edit{{"pkg/fleet/obstacle.go", "p.status.Approvals[n-1].Decision == api.DecisionReject", "false"}}, models},
 		{"a blocked version gets permits", []edit{{"pkg/fleet/obstacle.go", "case p.blocked(p.key()):", "case false:"}}, decisions},
-		{"executors of the hub overwrite each other", []edit{{"pkg/fleet/obstacle.go", "p.starting && (p.corrected() ||", "p.starting && (false ||"}}, decisions},
+		{"executors of the hub overwrite each other", []edit{{"pkg/fleet/obstacle.go", "p.starting && (p.corrected() ||", "p.starting && (false ||"}}, unit("fleet", "TestTheHubStarts")},
 		{"a budget of failed clusters is no limit", []edit{{"pkg/fleet/obstacle.go", "Failed.RoundDown(sizeOf(w)); n > limit {", "Failed.RoundDown(sizeOf(w)); n > limit && false {"}}, models},
 		{"a withdrawal leaves completed clusters", []edit{{
 			"pkg/fleet/withdraw.go", "forward(c.target.Permit.Verb) || c.movedOn()", "forward(c.target.Permit.Verb) && !c.completed() || c.movedOn()",
