@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
@@ -104,17 +105,25 @@ func (s *shop) takeOver(pods map[string]*corev1.Pod) {
 	}
 }
 
-// updating returns the other pod whose container shall run the new image, and does not do so yet.
+// updating returns the other pod whose container shall run the new image, and does not do so yet. Its gate is closed: OpenKruise may open it again by a cache
+// from before the update, until its status counts the pod as updated.
 func (s *shop) updating(beside *corev1.Pod) (slow *corev1.Pod) {
 	s.Helper()
+	updates := 0
 	s.until("a pod whose image is being pulled", func(pods map[string]*corev1.Pod) bool {
-		for _, pod := range of(pods, image(2)) {
-			if (beside == nil || pod.Name != beside.Name) && !updated(pod) {
+		all := of(pods, image(2))
+		updates = len(all)
+		for _, pod := range all {
+			if beside == nil || pod.Name != beside.Name {
 				slow = pod
 			}
 		}
 		return slow != nil
 	})
+	s.object(s.kind.Resource, "the update counted", func(u *unstructured.Unstructured) bool {
+		return number(u, "status", "observedGeneration") == u.GetGeneration() && s.kind.Updated(u) == int64(updates)
+	})
+	s.falls(slow)
 	return slow
 }
 

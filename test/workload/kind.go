@@ -62,14 +62,22 @@ func (k Kind) Ready(u *unstructured.Unstructured) int64 {
 	return number(u, "status", "readyReplicas")
 }
 
+// Updated returns the number of pods of the newest revision, as the workload's own controller counts them.
+func (k Kind) Updated(u *unstructured.Unstructured) int64 {
+	if k.Daemon {
+		return number(u, "status", "updatedNumberScheduled")
+	}
+	return number(u, "status", "updatedReplicas")
+}
+
 // Settled reports whether the workload's own controller runs the template in all pods, and all are available.
 func (k Kind) Settled(u *unstructured.Unstructured) bool {
-	want, updated, available := number(u, "spec", "replicas"), "updatedReplicas", "availableReplicas"
+	want, available := number(u, "spec", "replicas"), "availableReplicas"
 	if k.Daemon {
-		want, updated, available = number(u, "status", "desiredNumberScheduled"), "updatedNumberScheduled", "numberAvailable"
+		want, available = number(u, "status", "desiredNumberScheduled"), "numberAvailable"
 	}
 	return number(u, "status", "observedGeneration") == u.GetGeneration() && k.Total(u) == want &&
-		number(u, "status", updated) == want && number(u, "status", available) == want
+		k.Updated(u) == want && number(u, "status", available) == want
 }
 
 func number(u *unstructured.Unstructured, fields ...string) int64 {
