@@ -24,9 +24,9 @@ import (
 
 func (c *cli) analysisCommand() *cobra.Command {
 	analysis := asParent(&cobra.Command{
-		Use: "analysis", Short: "Show what metrics say about a release, and try analysis templates",
+		Use: "analysis", Short: "Show what metrics say about a release, try analysis templates, and estimate comparisons",
 	})
-	analysis.AddCommand(c.analysisGetCommand(), c.analysisTryCommand())
+	analysis.AddCommand(c.analysisGetCommand(), c.analysisTryCommand(), c.analysisEstimateCommand())
 	return analysis
 }
 

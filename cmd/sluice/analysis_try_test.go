@@ -61,6 +61,7 @@ spec:
     interval: 12m
     prometheus: {address: "http://prometheus.monitoring.svc:9090"}
     compare:
+      longestBurst: 0s
       latency: {canary: 'sum by (le) (increase(seconds_bucket{app="shop-canary"}[{{args.interval}}]))', stable: 'sum by (le) (increase(seconds_bucket{app="shop"}[{{args.interval}}]))'}
 `
 

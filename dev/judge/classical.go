@@ -12,41 +12,33 @@ const (
 	look    = 10 * time.Second
 	horizon = 30 * time.Minute
 	alpha   = 0.01
+	// longestBurst is the default of templates.
+	longestBurst = 5 * time.Minute
 	// zAlpha is the one-sided limit of a standard normal variable for alpha.
 	zAlpha = 2.3263
 )
 
-// judge decides after each tick whether to fail the canary.
+// judge decides after each tick, at a time since the change of traffic, whether to fail the canary.
 type judge interface {
-	fails(c analysis.Counts) bool
+	fails(at time.Duration, c analysis.Counts) bool
 }
 
-// judges returns the judge of Sluice and the classical ones, in the order of the columns of the table.
-func judges() []judge {
-	return []judge{&ours{}, &zTest{}, &mannWhitney{every: 3}, &mannWhitney{every: looks()}, &threshold{}}
+// classicalJudges returns the classical tests, in the order of the columns of the table.
+func classicalJudges() []judge {
+	return []judge{&zTest{}, &mannWhitney{every: 3}, &mannWhitney{every: looks()}, &threshold{}}
 }
 
+// judgeNames has the judges of Sluice first.
 func judgeNames() []string {
-	return []string{"ours", "z at each look", "Mann-Whitney/30s", "Mann-Whitney once", "threshold 1 %"}
+	return []string{"errors", "latency", "z at each look", "Mann-Whitney/30s", "Mann-Whitney once", "threshold 1 %"}
 }
 
 func looks() int { return int(horizon / look) }
 
-// ours is the comparison of pkg/analysis.
-type ours struct{ evidence analysis.Evidence }
-
-func (o *ours) fails(c analysis.Counts) bool {
-	if c.CanaryTotal == 0 || c.StableTotal == 0 {
-		return false
-	}
-	o.evidence = o.evidence.AddTick(c, 1)
-	return o.evidence.LogWorse() >= math.Log(1/alpha)
-}
-
 // zTest compares two proportions of all data, at each look.
 type zTest struct{ sum analysis.Counts }
 
-func (z *zTest) fails(c analysis.Counts) bool {
+func (z *zTest) fails(_ time.Duration, c analysis.Counts) bool {
 	s := &z.sum
 	s.CanaryBad, s.CanaryTotal = s.CanaryBad+c.CanaryBad, s.CanaryTotal+c.CanaryTotal
 	s.StableBad, s.StableTotal = s.StableBad+c.StableBad, s.StableTotal+c.StableTotal
@@ -61,7 +53,7 @@ type mannWhitney struct {
 	canary, stable []float64
 }
 
-func (m *mannWhitney) fails(c analysis.Counts) bool {
+func (m *mannWhitney) fails(_ time.Duration, c analysis.Counts) bool {
 	m.canary = append(m.canary, c.CanaryBad/c.CanaryTotal)
 	m.stable = append(m.stable, c.StableBad/c.StableTotal)
 	return len(m.canary)%m.every == 0 && len(m.canary) >= 3 && m.z() > zAlpha
@@ -111,7 +103,7 @@ func (m *mannWhitney) z() float64 {
 // threshold fails a canary with more than 1 % errors in the last five minutes, from the first minute on.
 type threshold struct{ ticks []analysis.Counts }
 
-func (t *threshold) fails(c analysis.Counts) bool {
+func (t *threshold) fails(_ time.Duration, c analysis.Counts) bool {
 	t.ticks = append(t.ticks, c)
 	if len(t.ticks) < int(time.Minute/look) {
 		return false

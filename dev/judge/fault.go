@@ -12,6 +12,8 @@ type fault struct {
 	guilty bool
 	// strong faults are errors x3 or a p99 x2 and more, from the beginning on.
 	strong bool
+	// hidden faults are behind bursts that the past knows as well; the judge waits until it can tell them apart.
+	hidden bool
 	// latency compares latency; otherwise errors are compared.
 	latency bool
 	// minSamples is the minimum number of requests to the canary in a measurement; 0 means no minimum.
@@ -100,6 +102,7 @@ func latencyRestarts(c chance, f *fault) {
 // burstErrors gives each group its own bursts, of 10 to 20 s and with up to ten times the errors.
 func burstErrors(c chance, f *fault) {
 	f.blame(c)
+	f.hidden = true
 	for _, g := range []*group{&f.canary, &f.stable} {
 		var bursts [][3]float64
 		for at := 60 * c.Float64(); at < horizon.Seconds(); at += c.between(60, 300) {
@@ -120,6 +123,7 @@ func burstErrors(c chance, f *fault) {
 // brownouts makes a shared dependency fail at times, and slow both groups down.
 func brownouts(c chance, f *fault) {
 	f.blame(c)
+	f.hidden = true
 	var times [][2]float64
 	for at := 60 * c.Float64(); at < horizon.Seconds(); at += c.between(100, 600) {
 		times = append(times, [2]float64{at, at + c.between(20, 200)})

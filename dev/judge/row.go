@@ -1,9 +1,8 @@
 package main
 
 import (
+	"fmt"
 	"math"
-	"slices"
-	"sync"
 	"time"
 
 	"sluice.dev/sluice/pkg/analysis"
@@ -14,174 +13,160 @@ type row struct {
 	name string
 	// base is the stable group's share of bad requests, and worse is the canary's ratio to it.
 	base, worse float64
-	// bursts is the shape of the gamma variables that multiply the errors, separately for each group; 0 means no bursts. Each burst lasts for lasts ticks.
-	bursts float64
-	lasts  int
-	// brownouts is the percentage of ticks that multiply the errors of both groups by 50.
-	brownouts float64
 	// canary and stable are requests per second.
 	canary, stable float64
-	// within is the promised median time to fail a bad canary; 0 promises that at most alpha of good ones fail.
+	// own varies the errors of each group separately, and shared varies the errors of both together. They may be nil.
+	own, shared func(c chance) source
+	// retries is the mean number of bad requests that follow a bad one at once.
+	retries float64
+	// daily lets requests and errors swing by this part in 24 hours.
+	daily float64
+	// starting lets the canary's pods fail ten times as often in their first minute; settle is how long the metric waits.
+	starting bool
+	settle   time.Duration
+	// noPast: the metric cannot read the time before the release.
+	noPast bool
+	// within is the promised median time to fail a bad canary, and caught the promised share of bad ones. Without them, at most alpha of good ones fail.
 	within time.Duration
-	// shown rows have no promise.
-	shown bool
+	caught float64
+	// waits rows have no promise: bursts last too long for a decision in time, and the judge waits.
+	waits bool
+	// classical rows are judged by the classical tests as well.
+	classical bool
 }
 
-// rows returns the acceptance table, followed by the cases outside of it.
+// tenMinutes is the promised time where bursts hide a canary that is worse.
+const tenMinutes = 10 * time.Minute
+
+// rows returns the acceptance table.
 func rows() []row {
-	return []row{
-		{name: "none", base: 0.001, worse: 1, canary: 50, stable: 50},
-		{name: "x3", base: 0.001, worse: 3, canary: 50, stable: 50, within: 240 * time.Second},
-		{name: "x5", base: 0.001, worse: 5, canary: 50, stable: 50, within: 90 * time.Second},
-		{name: "x10", base: 0.001, worse: 10, canary: 50, stable: 50, within: 45 * time.Second},
-		{name: "none, bursty (gamma 0.5, 1 %)", base: 0.01, worse: 1, bursts: 0.5, lasts: 1, canary: 50, stable: 50},
-		{name: "none, shared bursts", base: 0.001, worse: 1, brownouts: 5, canary: 50, stable: 50},
-		{name: "none, canary 5 % of traffic", base: 0.005, worse: 1, canary: 5, stable: 95},
-		{name: "none, bursty, canary 5 %", base: 0.01, worse: 1, bursts: 0.5, lasts: 1, canary: 5, stable: 95},
-		{name: "x3, canary 5 % (0.5 % base)", base: 0.005, worse: 3, canary: 5, stable: 95, within: 300 * time.Second},
-		{name: "x3, bursty", base: 0.01, worse: 3, bursts: 0.5, lasts: 1, canary: 50, stable: 50, shown: true},
-		{name: "none, bursty (gamma 0.25)", base: 0.01, worse: 1, bursts: 0.25, lasts: 1, canary: 50, stable: 50, shown: true},
-		{name: "none, bursts of 30 s", base: 0.01, worse: 1, bursts: 0.5, lasts: 3, canary: 50, stable: 50, shown: true},
-	}
-}
-
-// ticks returns a generator for the counts of one release, look by look.
-func (r row) ticks(c chance) func() analysis.Counts {
-	tick, mine, theirs := 0, 1.0, 1.0
-	return func() analysis.Counts {
-		if r.bursts > 0 && tick%r.lasts == 0 {
-			mine, theirs = c.gamma(r.bursts), c.gamma(r.bursts)
+	even := row{worse: 1, canary: 50, stable: 50, base: 0.001}
+	named := func(r row, name string, change ...func(*row)) row {
+		r.name = name
+		for _, c := range change {
+			c(&r)
 		}
-		tick++
-		shared := 1.0
-		if c.Float64()*100 < r.brownouts {
-			shared = 50
+		return r
+	}
+	worse := func(ratio float64, within time.Duration, caught float64) func(*row) {
+		return func(r *row) { r.worse, r.within, r.caught, r.waits = ratio, within, caught, within == 0 }
+	}
+	weight := func(percent, base float64) func(*row) {
+		return func(r *row) { r.canary, r.stable, r.base, r.classical = percent, 100-percent, base, false }
+	}
+	classical := func(r *row) { r.classical = true }
+	noPast := func(r *row) { r.noPast = true }
+	bursty := func(shape float64, lasts time.Duration) row {
+		r := even
+		r.base, r.own = 0.01, func(c chance) source { return newBursts(c, shape, lasts) }
+		return r
+	}
+	list := []row{
+		named(even, "none", classical),
+		named(even, "x3", worse(3, 220*time.Second, 0.99), classical),
+		named(even, "x5", worse(5, 80*time.Second, 0.99), classical),
+		named(even, "x10", worse(10, 40*time.Second, 0.99), classical),
+		named(even, "none, canary 1 %", weight(1, 0.005)),
+		named(even, "x10, canary 1 %", weight(1, 0.005), worse(10, 2*time.Minute, 0.99)),
+		named(even, "none, canary 5 %", weight(5, 0.005), classical),
+		named(even, "x3, canary 5 %", weight(5, 0.005), worse(3, 220*time.Second, 0.99), classical),
+	}
+	for _, lasts := range []time.Duration{5, 10, 20, 30, 60, 120, 180, 300} {
+		r := bursty(0.5, lasts*time.Second)
+		r.classical = lasts == 10 || lasts == 30
+		list = append(list, named(r, fmt.Sprintf("none, bursts of %d s", lasts)))
+	}
+	list = append(list,
+		named(bursty(0.25, look), "none, heavier bursts of 10 s"),
+		named(bursty(0.5, look), "none, bursts of 10 s, canary 5 %", weight(5, 0.01)),
+		named(bursty(0.5, look), "x3, bursts of 10 s", worse(3, tenMinutes, 0.97), classical),
+		named(bursty(0.5, look), "x10, bursts of 10 s", worse(10, tenMinutes, 0.97)),
+		named(bursty(0.5, 30*time.Second), "x3, bursts of 30 s", worse(3, 0, 0)),
+		named(bursty(0.5, 30*time.Second), "x10, bursts of 30 s", worse(10, tenMinutes, 0.97)),
+		named(bursty(0.5, 2*time.Minute), "x10, bursts of 120 s", worse(10, 0, 0)),
+		named(bursty(0.5, 5*time.Minute), "x10, bursts of 300 s", worse(10, 0, 0)),
+	)
+	for _, kind := range []struct {
+		name   string
+		change func(*row)
+		// three and ten are promises for canaries that are worse by these ratios; 0 waits.
+		three, ten time.Duration
+	}{
+		{"shared bursts of 10 s", func(r *row) { r.shared, r.classical = func(c chance) source { return brownout{c, 0.05} }, true }, tenMinutes, tenMinutes},
+		{"shared outages of 30 s", func(r *row) {
+			r.shared = func(c chance) source { return newOutages(c, 20, 30*time.Second, 5*time.Minute) }
+		}, 0, 0},
+		{"own outages of 30 s", func(r *row) {
+			r.base, r.own = 0.01, func(c chance) source { return newOutages(c, 20, 30*time.Second, 5*time.Minute) }
+		}, 0, 0},
+		{"4 retries of each error", func(r *row) { r.base, r.retries = 0.005, 4 }, 0, tenMinutes},
+		{"sessions of 3 users", func(r *row) { r.base, r.own = 0.005, func(c chance) source { return newSessions(c, 3, 2*time.Minute) } }, 0, 0},
+		{"sessions of 100 users", func(r *row) {
+			r.base, r.own = 0.005, func(c chance) source { return newSessions(c, 100, 2*time.Minute) }
+		}, tenMinutes, tenMinutes},
+		{"few large clients", func(r *row) { r.base, r.shared = 0.005, newClients }, 0, 0},
+		{"few large clients, each bound to a version", func(r *row) { r.base, r.own = 0.005, newClients }, 0, 0},
+		{"daily cycle", func(r *row) { r.daily = 0.7 }, tenMinutes, tenMinutes},
+	} {
+		list = append(list,
+			named(even, "none, "+kind.name, kind.change),
+			named(even, "x3, "+kind.name, kind.change, worse(3, kind.three, 0)),
+			named(even, "x10, "+kind.name, kind.change, worse(10, kind.ten, 0.97)),
+		)
+	}
+	return append(list,
+		named(even, "none, pods fail in their first minute, settle 1m", func(r *row) { r.starting, r.settle = true, time.Minute }),
+		named(even, "none, no past", noPast),
+		named(bursty(0.5, 30*time.Second), "none, bursts of 30 s, no past", noPast),
+		named(bursty(0.5, 5*time.Minute), "none, bursts of 300 s, no past", noPast),
+		named(even, "x10, no past", worse(10, 0, 0), noPast),
+	)
+}
+
+// release simulates the counts of one release, and the time before it.
+type release struct {
+	row
+	c                    chance
+	mine, theirs, shared source
+	at                   time.Duration
+}
+
+func (r row) newRelease(c chance) *release {
+	one := func(of func(chance) source) source {
+		if of == nil {
+			return steady{}
 		}
-		counts := analysis.Counts{CanaryTotal: c.poisson(r.canary * look.Seconds()), StableTotal: c.poisson(r.stable * look.Seconds())}
-		counts.CanaryBad = min(counts.CanaryTotal, c.poisson(min(1, r.base*r.worse*mine*shared)*counts.CanaryTotal))
-		counts.StableBad = min(counts.StableTotal, c.poisson(min(1, r.base*theirs*shared)*counts.StableTotal))
-		return counts
+		return of(c)
 	}
+	return &release{row: r, c: c, mine: one(r.own), theirs: one(r.own), shared: one(r.shared), at: time.Duration(c.Float64() * 24 * float64(time.Hour))}
 }
 
-// outcome holds the times at which each judge failed the canary, over all runs.
-type outcome struct {
-	row   row
-	runs  int
-	times [][]time.Duration
-}
-
-// failed returns the share of runs in which a judge failed the canary.
-func (o outcome) failed(judge int) float64 { return float64(len(o.times[judge])) / float64(o.runs) }
-
-// median returns the time after which half of all canaries had failed; 0 if fewer failed.
-func (o outcome) median(judge int) time.Duration {
-	if len(o.times[judge]) <= o.runs/2 {
-		return 0
+// next draws the counts of the next time d.
+func (r *release) next(d time.Duration, worse float64) analysis.Counts {
+	day := 1 + r.daily*math.Sin(2*math.Pi*r.at.Hours()/24)
+	r.at += d
+	shared := r.base * day * r.shared.next(d)
+	bad := func(total, share float64) float64 {
+		errors := r.c.poisson(min(1, share) * total / (1 + r.retries))
+		if r.retries > 0 {
+			errors += r.c.poisson(errors * r.c.gamma(max(errors, 1)) * r.retries) // the sum of that many geometric numbers
+		}
+		return min(total, errors)
 	}
-	return o.times[judge][o.runs/2]
+	n := analysis.Counts{CanaryTotal: r.c.poisson(r.canary * day * d.Seconds()), StableTotal: r.c.poisson(r.stable * day * d.Seconds())}
+	n.CanaryBad, n.StableBad = bad(n.CanaryTotal, shared*worse*r.mine.next(d)), bad(n.StableTotal, shared*r.theirs.next(d))
+	return n
 }
 
-// kept reports whether the judge of Sluice keeps the row's promise.
-func (o outcome) kept() bool {
-	if o.row.within == 0 {
-		return o.failed(0) <= alpha
+// past draws the time before the release.
+func (r *release) past() []analysis.Tick {
+	if r.noPast {
+		return nil
 	}
-	return o.median(0) > 0 && o.median(0) <= o.row.within
-}
-
-func playRows(rows []row, runs int, seed uint64, judges func() []judge) []outcome {
-	var list []outcome
-	for _, r := range rows {
-		list = append(list, playRow(r, runs, seed, judges))
+	list := make([]analysis.Tick, 0, 400)
+	for range int(analysis.PastLength(look, longestBurst) / analysis.PastStep(look)) {
+		n := r.next(analysis.PastStep(look), 1)
+		list = append(list, analysis.Tick{Bad: n.CanaryBad + n.StableBad, Total: n.CanaryTotal + n.StableTotal})
 	}
 	return list
-}
-
-func playRow(r row, runs int, seed uint64, judges func() []judge) outcome {
-	o := outcome{row: r, runs: runs, times: make([][]time.Duration, len(judges()))}
-	var lock sync.Mutex
-	each(runs, func(run int) {
-		decided := r.play(newChance(seed, uint64(run)), judges())
-		lock.Lock()
-		defer lock.Unlock()
-		for i, at := range decided {
-			if at > 0 {
-				o.times[i] = append(o.times[i], at)
-			}
-		}
-	})
-	for _, times := range o.times {
-		slices.Sort(times)
-	}
-	return o
-}
-
-// play simulates one release and returns the times at which the judges failed it, 0 for never.
-func (r row) play(c chance, list []judge) []time.Duration {
-	next := r.ticks(c)
-	decided, open := make([]time.Duration, len(list)), len(list)
-	for tick := 1; tick <= looks() && open > 0; tick++ {
-		counts := next()
-		for i, j := range list {
-			if decided[i] == 0 && j.fails(counts) {
-				decided[i] = time.Duration(tick) * look
-				open--
-			}
-		}
-	}
-	return decided
-}
-
-// pass holds how often, and when, passAfter let a canary with a ratio pass.
-type pass struct {
-	samples, maxRatio, worse float64
-	passed, failed           float64
-	median                   time.Duration
-}
-
-func playPasses(runs int, seed uint64) []pass {
-	var list []pass
-	for _, samples := range []float64{2000, 20000} {
-		for _, worse := range []float64{1, 3, 5, 10} {
-			list = append(list, playPass(samples, 1.5, worse, runs, seed))
-		}
-	}
-	return list
-}
-
-func playPass(samples, maxRatio, worse float64, runs int, seed uint64) pass {
-	p := pass{samples: samples, maxRatio: maxRatio, worse: worse}
-	times := make([]time.Duration, runs)
-	failed := make([]bool, runs)
-	r := row{base: 0.001, worse: worse, canary: 50, stable: 50}
-	each(runs, func(run int) {
-		next := r.ticks(newChance(seed, uint64(run)))
-		var e analysis.Evidence
-		for tick := 1; tick <= looks(); tick++ {
-			e = e.AddTick(next(), 1)
-			if failed[run] = e.LogWorse() >= math.Log(1/alpha); failed[run] {
-				return
-			}
-			if e.Sum.CanaryTotal >= samples && e.LogWorse() <= 0 && e.RulesOut(maxRatio) {
-				times[run] = time.Duration(tick) * look
-				return
-			}
-		}
-	})
-	var passed []time.Duration
-	for run, at := range times {
-		if at > 0 {
-			passed = append(passed, at)
-		}
-		if failed[run] {
-			p.failed += 1 / float64(runs)
-		}
-	}
-	slices.Sort(passed)
-	p.passed = float64(len(passed)) / float64(runs)
-	if len(passed) > runs/2 {
-		p.median = passed[runs/2]
-	}
-	return p
 }

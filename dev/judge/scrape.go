@@ -93,7 +93,10 @@ func (c *cluster) live() []*pod {
 	return list
 }
 
-// serve counts the requests of a step. Latencies are lognormal: a median of 60 ms, a p99 of 240 ms.
+// Latencies are lognormal: a median of 60 ms, a p99 of 240 ms.
+const median, deviation = 0.06, 0.6
+
+// serve counts the requests of a step.
 func (c *cluster) serve(r chance, p *pod, at time.Duration, pods float64, latency bool) {
 	requests := r.poisson(c.group.rate / pods * step.Seconds())
 	p.counters[0] += requests
@@ -103,7 +106,7 @@ func (c *cluster) serve(r chance, p *pod, at time.Duration, pods float64, latenc
 	}
 	counts := p.counters[2:]
 	for range int(requests) {
-		latency := 0.06 * c.group.slower(at) * math.Exp(0.6*r.NormFloat64())
+		latency := median * c.group.slower(at) * math.Exp(deviation*r.NormFloat64())
 		for i := len(counts) - 1; i >= 0 && latency <= c.bounds[i]; i-- {
 			counts[i]++ // buckets are cumulative
 		}

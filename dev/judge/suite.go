@@ -5,6 +5,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"text/tabwriter"
 	"time"
 
@@ -57,9 +58,9 @@ func (f fault) play(c chance) (api.MetricPhase, time.Duration, error) {
 	if err != nil {
 		return "", 0, fmt.Errorf("parse metric: %w", err)
 	}
-	begin := time.Unix(1_800_000_000, 0).UTC()
 	canary, stable := newCluster(f.canary, f.share), newCluster(f.stable, f.share)
 	state, key := analysis.NewState(begin), f.String()
+	past := metric.AskPast(func(q analysis.PastQuery) (analysis.Result, error) { return f.past(c, q), nil })
 	for at := step; at <= horizon; at += step {
 		canary.advance(c, begin, at, f.latency)
 		stable.advance(c, begin, at, f.latency)
@@ -68,7 +69,11 @@ func (f fault) play(c chance) (api.MetricPhase, time.Duration, error) {
 		if due.After(now) {
 			continue
 		}
-		state, _ = analysis.NextState(state, metric.Measure(due, f.answers(canary, stable, due)), metric, now)
+		answers := f.answers(canary, stable, due)
+		if state.NeedsPast(metric, due) {
+			answers.Past = past
+		}
+		state, _ = analysis.NextState(state, metric.Measure(due, answers), metric, now)
 		if state.Ended {
 			return state.Phase, at, nil
 		}
@@ -87,10 +92,39 @@ func (f fault) answers(canary, stable *cluster, at time.Time) analysis.Answers {
 	}
 }
 
-// tally counts rulings. A ruling is right if the canary failed and was guilty, or neither.
+// past answers a query about the stable group before the release. The disturbances of the release came before it as well, and again every half hour.
+func (f fault) past(c chance, q analysis.PastQuery) analysis.Result {
+	result := analysis.Result{Kind: analysis.KindMatrix}
+	total := (f.canary.rate + f.stable.rate) * q.Step.Seconds()
+	each := func(labels map[string]string, count func(at time.Duration) float64) {
+		s := analysis.Series{Labels: labels}
+		for at := time.Duration(0); at < q.Length; at += q.Step {
+			s.Points = append(s.Points, analysis.Point{At: begin.Add(at - q.Length), Value: count(at)})
+		}
+		result.Series = append(result.Series, s)
+	}
+	switch q.Name {
+	case "stableBad":
+		each(nil, func(at time.Duration) float64 { return c.poisson(total * min(1, f.share*f.stable.worse(at%horizon))) })
+	case "stableTotal":
+		each(nil, func(time.Duration) float64 { return c.poisson(total) })
+	default:
+		slower, below := map[time.Duration]float64{}, 0.0
+		for i, chance := range lognormal(median, deviation) {
+			each(map[string]string{"le": strconv.FormatFloat(bounds()[i], 'g', -1, 64)}, func(at time.Duration) float64 {
+				slower[at] += c.poisson(total * (chance - below)) // buckets are cumulative
+				return slower[at]
+			})
+			below = chance
+		}
+	}
+	return result
+}
+
+// tally counts rulings. A ruling is right if the canary failed and was guilty, or neither. Open faults are not hidden.
 type tally struct {
-	guilty, caught, strong, strongCaught, innocent, accused int
-	times                                                   []time.Duration
+	guilty, caught, open, openCaught, strong, strongCaught, innocent, accused int
+	times                                                                     []time.Duration
 }
 
 func (t *tally) add(r ruling) {
@@ -102,8 +136,10 @@ func (t *tally) add(r ruling) {
 	default:
 		t.guilty++
 		t.caught += one(failed)
-		t.strong += one(r.fault.strong)
-		t.strongCaught += one(failed && r.fault.strong)
+		t.open += one(!r.fault.hidden)
+		t.openCaught += one(failed && !r.fault.hidden)
+		t.strong += one(r.fault.strong && !r.fault.hidden)
+		t.strongCaught += one(failed && r.fault.strong && !r.fault.hidden)
 		if failed {
 			t.times = append(t.times, r.after)
 		}
@@ -118,7 +154,7 @@ func one(yes bool) int {
 }
 
 func (t *tally) precision() float64    { return share(t.caught, t.caught+t.accused) }
-func (t *tally) recall() float64       { return share(t.caught, t.guilty) }
+func (t *tally) recall() float64       { return share(t.openCaught, t.open) }
 func (t *tally) strongRecall() float64 { return share(t.strongCaught, t.strong) }
 
 // median returns the median time to detection; 0 without detections.
@@ -155,10 +191,13 @@ func printFaults(w io.Writer, list []ruling) int {
 		kind[r.fault.kind].add(r)
 	}
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(t, "fault\tguilty\tfailed\tmedian time\tinnocent\tfailed")
+	fmt.Fprintln(t, "fault\tguilty\tfailed\tmedian time\tinnocent\tfailed\t")
 	for _, name := range slices.Sorted(maps.Keys(kind)) {
-		k := kind[name]
-		fmt.Fprintf(t, "%s\t%d\t%d\t%s\t%d\t%d\n", name, k.guilty, k.caught, seconds(k.median()), k.innocent, k.accused)
+		k, note := kind[name], ""
+		if k.open < k.guilty {
+			note = "hidden by bursts, so the judge may wait"
+		}
+		fmt.Fprintf(t, "%s\t%d\t%d\t%s\t%d\t%d\t%s\n", name, k.guilty, k.caught, seconds(k.median()), k.innocent, k.accused, note)
 	}
 	_ = t.Flush() // writes to the same terminal as everything else
 	missed := 0
@@ -167,8 +206,8 @@ func printFaults(w io.Writer, list []ruling) int {
 		name         string
 		value, least float64
 	}{
-		{"precision", all.precision(), precisionGoal}, {"recall", all.recall(), recallGoal},
-		{"recall of errors x3 or p99 x2 and more", all.strongRecall(), strongRecallGoal},
+		{"precision", all.precision(), precisionGoal}, {"recall of faults that nothing hides", all.recall(), recallGoal},
+		{"of them, errors x3 or p99 x2 and more", all.strongRecall(), strongRecallGoal},
 	} {
 		if i > 0 {
 			fmt.Fprint(w, ", ")

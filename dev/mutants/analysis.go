@@ -28,7 +28,16 @@ func innumerate() []mutant {
 			"pkg/analysis/measure.go", "\tlist, outcome, message := numbersOf(a.Value)\n", "\tlist, outcome, message := numbersOf(a.Value)\n\tif outcome == OutcomeNoData {\n\t\tlist, outcome = []float64{0}, \"\"\n\t}\n",
 		}}, unit("analysis", "TestWhatOddAnswersMean")},
 		{"the evidence of a worse canary is taken for a chance", []edit{{
-			"pkg/analysis/next_compare.go", "case worse >= math.Log(1/spec.Compare.Alpha):", "case worse >= 1-spec.Compare.Alpha:",
+			"pkg/analysis/next_compare.go", "case worse >= math.Log(1/spec.Compare.Alpha) &&", "case worse >= 1-spec.Compare.Alpha &&",
 		}}, unit("analysis", "TestACanaryFailsOnceTheEvidenceIsWhatAlphaAsksFor")},
+		{"a comparison decides without the time before the release", []edit{{
+			"pkg/analysis/next_compare.go", " && evidence.Past.IsEnough():", ":",
+		}}, unit("analysis", "TestAComparisonWaitsForThePast")},
+		{"each tick of a burst is taken for an event of its own", []edit{{
+			"pkg/analysis/past.go", "\treturn 1 << p.longest()\n", "\treturn 1\n",
+		}}, unit("analysis", "TestWhatTheEvidenceSays")},
+		{"a canary passes although it may be twice as bad as allowed", []edit{{
+			"pkg/analysis/evidence.go", "return slices.Max(odds[ratioIndex(2*ratio):]) <= odds[0]+math.Log(mistaken) || e.isQuiet(2*ratio, samples)", "return true",
+		}}, unit("analysis", "TestAQuietCanaryPasses")},
 	}
 }

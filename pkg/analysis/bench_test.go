@@ -13,17 +13,20 @@ func BenchmarkMeasurement(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	compare, err := ParseMetric(aComparison(func(d *api.Metric) { d.Compare.PassAfter = nil }), nil)
+	compare, err := ParseMetric(aComparison(func(d *api.Metric) { d.Compare.PassAfter, d.Compare.LongestBurst = nil, "" }), nil)
 	if err != nil {
 		b.Fatal(err)
 	}
+	learned := NewState(begin())
+	learned.Evidence = &Evidence{Past: NewPast(hour(), compare.Interval, compare.Compare.LongestBurst), Tolerate: 1}
 	for name, c := range map[string]struct {
 		spec    Metric
+		state   State
 		answers Answers
-	}{"rule": {rule, Answers{Value: vector(0.995)}}, "comparison": {compare, requests(1, 500, 1, 500)}} {
+	}{"rule": {rule, NewState(begin()), Answers{Value: vector(0.995)}}, "comparison": {compare, learned, requests(1, 500, 1, 500)}} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
-			data, err := NewState(begin()).Encode()
+			data, err := c.state.Encode()
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -32,7 +32,8 @@ func aComparison(change ...func(*api.Metric)) api.Metric {
 			CanaryBad: "increase(canary_errors[{{args.interval}}])", CanaryTotal: "increase(canary[{{args.interval}}])",
 			StableBad: "increase(stable_errors[{{args.interval}}])", StableTotal: "increase(stable[{{args.interval}}])",
 		},
-		PassAfter: &api.PassAfter{Samples: 2000, MaxRatio: 1.5},
+		PassAfter:    &api.PassAfter{Samples: 2000, MaxRatio: 1.5},
+		LongestBurst: "0s",
 	}}
 	for _, c := range change {
 		c(&d)
@@ -43,7 +44,7 @@ func aComparison(change ...func(*api.Metric)) api.Metric {
 func aLatency(change ...func(*api.Metric)) api.Metric {
 	d := api.Metric{Name: "latency", Interval: "30s", Prometheus: api.Prometheus{Address: address}, Compare: &api.Compare{Latency: &api.CompareLatency{
 		Canary: "sum by (le) (increase(canary_bucket[30s]))", Stable: "sum by (le) (increase(stable_bucket[30s]))",
-	}}}
+	}, LongestBurst: "0s"}}
 	for _, c := range change {
 		c(&d)
 	}

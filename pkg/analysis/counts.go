@@ -11,6 +11,17 @@ type Counts struct {
 	CanaryBad, CanaryTotal, StableBad, StableTotal float64
 }
 
+func (c Counts) plus(o Counts) Counts {
+	return Counts{c.CanaryBad + o.CanaryBad, c.CanaryTotal + o.CanaryTotal, c.StableBad + o.StableBad, c.StableTotal + o.StableTotal}
+}
+
+// dividedLike reports whether the canary has about the same share of the requests in both counts: up to a third more or less, and three standard
+// deviations of chance.
+func (c Counts) dividedLike(o Counts) bool {
+	chance := math.Sqrt(1/c.CanaryTotal + 1/c.StableTotal + 1/o.CanaryTotal + 1/o.StableTotal)
+	return math.Abs(math.Log(c.CanaryTotal/c.StableTotal*o.StableTotal/o.CanaryTotal)) < 0.3+3*chance
+}
+
 // extrapolated is the highest accepted ratio of bad requests to all requests. A small excess comes from scrapes between two increments, a larger one
 // from a mistake in the queries.
 const extrapolated = 1.2

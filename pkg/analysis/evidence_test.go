@@ -3,17 +3,33 @@ package analysis
 import (
 	"math"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 )
 
+const tick = 10 * time.Second
+
+// pastOf is a past of six hours with 100 requests a second. The share of bad ones in each block of minutes is its turn's.
+func pastOf(minutes int, shares ...float64) Past {
+	var ticks []Tick
+	for at := range int(PastLength(tick, longestBurst) / PastStep(tick)) {
+		total := 100 * PastStep(tick).Seconds()
+		block := at * int(PastStep(tick)/time.Second) / (60 * minutes)
+		ticks = append(ticks, Tick{Bad: math.Round(total * shares[block%len(shares)]), Total: total})
+	}
+	return NewPast(ticks, tick, longestBurst)
+}
+
+// steadyEvidence assumes that bad requests come steadily.
+func steadyEvidence() Evidence { return Evidence{Past: NewPast(nil, tick, 0), Tolerate: 1} }
+
 // gathered is the evidence of the same tick, repeated.
-func gathered(ticks int, c Counts) Evidence {
-	var e Evidence
+func (e Evidence) gathered(ticks int, c Counts) Evidence {
 	for range ticks {
-		e = e.AddTick(c, 1)
+		e = e.AddTick(c)
 	}
 	return e
 }
@@ -21,31 +37,44 @@ func gathered(ticks int, c Counts) Evidence {
 func TestWhatTheEvidenceSays(t *testing.T) {
 	t.Parallel()
 	decided := math.Log(100)
+	steady := steadyEvidence()
+	even := Evidence{Past: pastOf(1, 0.001), Tolerate: 1}
+	bursty := Evidence{Past: pastOf(1, 0, 0, 0, 0.05, 0, 0, 0.02), Tolerate: 1}
+	long := Evidence{Past: pastOf(5, 0, 0, 0, 0.05, 0, 0, 0.02), Tolerate: 1}
 	for name, c := range map[string]struct {
 		evidence Evidence
 		worse    bool
 		rulesOut bool
 	}{
-		"nothing seen":                            {Evidence{}, false, true},
-		"no bad requests":                         {gathered(60, Counts{0, 500, 0, 500}), false, true},
-		"as many bad requests":                    {gathered(60, Counts{5, 500, 5, 500}), false, true},
-		"fewer":                                   {gathered(60, Counts{1, 500, 5, 500}), false, true},
-		"ten times as many, in one tick":          {gathered(1, Counts{5, 500, 0.5, 500}), false, false},
-		"ten times as many, in five ticks":        {gathered(5, Counts{5, 500, 0.5, 500}), true, false},
-		"three times as many, in five ticks":      {gathered(5, Counts{1.5, 500, 0.5, 500}), false, false},
-		"three times as many, in thirty ticks":    {gathered(30, Counts{1.5, 500, 0.5, 500}), true, false},
-		"a tenth more, whatever the traffic":      {gathered(100, Counts{550, 50000, 500, 50000}), false, true},
-		"the canary's share of one in twenty":     {gathered(60, Counts{1, 50, 19, 950}), false, true},
-		"three times that share":                  {gathered(60, Counts{3, 50, 19, 950}), true, false},
-		"all requests of both are bad":            {gathered(60, Counts{500, 500, 500, 500}), false, true},
-		"one burst of the canary, however strong": {gathered(30, Counts{1, 500, 1, 500}).AddTick(Counts{500, 500, 1, 500}, 1), false, false},
+		"nothing seen":                                                          {steady, false, false},
+		"no bad requests":                                                       {steady.gathered(60, Counts{0, 500, 0, 500}), false, true},
+		"as many bad requests":                                                  {steady.gathered(60, Counts{5, 500, 5, 500}), false, true},
+		"fewer":                                                                 {steady.gathered(60, Counts{1, 500, 5, 500}), false, true},
+		"ten times as many, in one tick":                                        {steady.gathered(1, Counts{5, 500, 0.5, 500}), false, false},
+		"ten times as many, in five ticks":                                      {steady.gathered(5, Counts{5, 500, 0.5, 500}), true, false},
+		"three times as many, in five ticks":                                    {steady.gathered(5, Counts{1.5, 500, 0.5, 500}), false, false},
+		"three times as many, in thirty ticks":                                  {steady.gathered(30, Counts{1.5, 500, 0.5, 500}), true, false},
+		"a tenth more, whatever the traffic":                                    {steady.gathered(100, Counts{550, 50000, 500, 50000}), false, true},
+		"the canary's share of one in twenty":                                   {steady.gathered(60, Counts{1, 50, 19, 950}), false, true},
+		"three times that share":                                                {steady.gathered(60, Counts{3, 50, 19, 950}), true, false},
+		"all requests of both are bad":                                          {steady.gathered(60, Counts{500, 500, 500, 500}), false, true},
+		"after an even past, ten times as many, in five ticks":                  {even.gathered(5, Counts{5, 500, 0.5, 500}), true, false},
+		"after an even past, three times as many, in thirty ticks":              {even.gathered(30, Counts{1.5, 500, 0.5, 500}), true, false},
+		"after an even past, a canary that hardly answers, in two ticks":        {even.gathered(2, Counts{400, 500, 0.5, 500}), true, false},
+		"after bursts, ten times as many, in five ticks":                        {bursty.gathered(5, Counts{50, 500, 5, 500}), false, false},
+		"after bursts, ten times as many, in twenty minutes":                    {bursty.gathered(120, Counts{50, 500, 5, 500}), true, false},
+		"after bursts, as many":                                                 {bursty.gathered(120, Counts{5, 500, 5, 500}), false, true},
+		"after bursts, one burst of the canary, however strong":                 {bursty.gathered(30, Counts{1, 500, 1, 500}).gathered(3, Counts{500, 500, 1, 500}), false, false},
+		"after bursts as long as blocks, ten times as many, in ten minutes":     {long.gathered(60, Counts{50, 500, 5, 500}), false, false},
+		"after bursts as long as blocks, ten times as many for an hour, evenly": {long.gathered(360, Counts{50, 500, 5, 500}), true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := c.evidence.LogWorse() >= decided; got != c.worse {
-				t.Errorf("worse is %t: %g of %g", got, c.evidence.LogWorse(), decided)
+			odds := c.evidence.Odds()
+			if got := odds.LogWorse() >= decided; got != c.worse {
+				t.Errorf("worse is %t: %g of %g", got, odds.LogWorse(), decided)
 			}
-			if got := c.evidence.RulesOut(1.5); got != c.rulesOut {
+			if got := c.evidence.RulesOut(1.5, 2000); got != c.rulesOut {
 				t.Errorf("ruling out a ratio of 1.5 is %t", got)
 			}
 		})
@@ -54,60 +83,73 @@ func TestWhatTheEvidenceSays(t *testing.T) {
 
 func TestATolerableRatioIsNoWorse(t *testing.T) {
 	t.Parallel()
-	var strict, lenient Evidence
-	for range 60 {
-		strict, lenient = strict.AddTick(Counts{3, 500, 1.5, 500}, 1), lenient.AddTick(Counts{3, 500, 1.5, 500}, 2)
-	}
-	if strict.LogWorse() < math.Log(100) || lenient.LogWorse() > 0 {
-		t.Errorf("twice as many errors: evidence %g, and %g where that is tolerated", strict.LogWorse(), lenient.LogWorse())
+	strict, lenient := steadyEvidence(), steadyEvidence()
+	lenient.Tolerate = 2
+	c := Counts{3, 500, 1.5, 500}
+	if strict, lenient := strict.gathered(60, c).Odds().LogWorse(), lenient.gathered(60, c).Odds().LogWorse(); strict < math.Log(100) || lenient > 0 {
+		t.Errorf("twice as many errors: evidence %g, and %g where that is tolerated", strict, lenient)
 	}
 }
 
-// sumEvidence adds up the evidence of two sets of requests with the same tolerance.
-func sumEvidence(e, other Evidence) Evidence {
-	for i := range ratios {
-		addRounded(&e.Steady[i], other.Steady[i])
-	}
-	for k := range bursts {
-		addRounded(&e.Calm[k], other.Calm[k])
-		addRounded(&e.Uneven[k], other.Uneven[k])
-		for i := range ratios {
-			addRounded(&e.Bursty[k][i], other.Bursty[k][i])
-		}
-	}
-	e.Sum.CanaryBad += other.Sum.CanaryBad
-	e.Sum.CanaryTotal += other.Sum.CanaryTotal
-	e.Sum.StableBad += other.Sum.StableBad
-	e.Sum.StableTotal += other.Sum.StableTotal
-	e.Ticks += other.Ticks
-	return e
-}
-
-// Evidence of two clusters, or from before and after a restart, adds up. For any counts it is a number.
-func TestEvidenceAddsUp(t *testing.T) {
+// A step changes the division of the traffic inside a block. Each part is compared with its own division.
+func TestAStepOfTrafficIsNoEvidence(t *testing.T) {
 	t.Parallel()
+	e := Evidence{Past: pastOf(1, 0.01), Tolerate: 1}.gathered(20, Counts{5, 50, 95, 950}).gathered(20, Counts{50, 500, 50, 500})
+	if worse := e.Odds().LogWorse(); worse > 0 {
+		t.Errorf("evidence of %g", worse)
+	}
+	if len(e.Long.Open) != 2 {
+		t.Errorf("%d parts, want 2: %v", len(e.Long.Open), e.Long.Open)
+	}
+}
+
+// sumOdds adds up the odds of two clusters.
+func sumOdds(o, other Odds) Odds {
+	for i, v := range other {
+		o[i] += v
+	}
+	return o
+}
+
+// Odds of two clusters add up: two clusters with the same counts have twice the evidence for each ratio. For any counts and any past, evidence is a number.
+func TestOddsAddUp(t *testing.T) {
+	t.Parallel()
+	count := rapid.OneOf(rapid.Float64Range(0, 1e6), rapid.Float64Range(0, 10), rapid.Just(0.0))
 	counts := rapid.Custom(func(t *rapid.T) Counts {
-		count := rapid.OneOf(rapid.Float64Range(0, 1e6), rapid.Float64Range(0, 10), rapid.Just(0.0))
 		c := Counts{CanaryTotal: 0.01 + count.Draw(t, "canary"), StableTotal: 0.01 + count.Draw(t, "stable")}
 		c.CanaryBad = min(c.CanaryTotal, count.Draw(t, "canary bad"))
 		c.StableBad = min(c.StableTotal, count.Draw(t, "stable bad"))
 		return c
 	})
+	pasts := rapid.Custom(func(t *rapid.T) Past {
+		ticks := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Tick {
+			total := count.Draw(t, "total")
+			return Tick{Bad: min(total, count.Draw(t, "bad")), Total: total}
+		}), 0, 400).Draw(t, "ticks")
+		return NewPast(ticks, time.Duration(rapid.IntRange(1, 86400).Draw(t, "interval"))*time.Second, time.Duration(rapid.IntRange(0, 3600).Draw(t, "burst"))*time.Second)
+	})
 	rapid.Check(t, func(t *rapid.T) {
-		var first, second, all Evidence
-		for i, c := range rapid.SliceOfN(counts, 0, 12).Draw(t, "counts") {
-			if i%2 == 0 {
-				first = first.AddTick(c, 1)
-			} else {
-				second = second.AddTick(c, 1)
-			}
-			all = all.AddTick(c, 1)
+		e := Evidence{Past: pasts.Draw(t, "past"), Tolerate: 1}
+		for _, c := range rapid.SliceOfN(counts, 0, 12).Draw(t, "counts") {
+			e = e.AddTick(c)
 		}
-		if v := all.LogWorse(); math.IsNaN(v) || math.IsInf(v, 1) {
+		odds := e.Odds()
+		if v := odds.LogWorse(); math.IsNaN(v) || math.IsInf(v, 1) {
 			t.Fatalf("evidence of %g", v)
 		}
-		ignored := cmpopts.IgnoreFields(Evidence{}, "Uneven") // each predicts it from its own ticks
-		if diff := cmp.Diff(all, sumEvidence(first, second), ignored, cmpopts.EquateApprox(1e-9, 1e-4)); diff != "" {
+		twice := sumOdds(odds, odds)
+		if odds.LogWorse() > math.Log(ratios) && twice.LogWorse() < odds.LogWorse() {
+			t.Fatalf("two clusters have evidence of %g, and each alone of %g", twice.LogWorse(), odds.LogWorse())
+		}
+		data, err := State{Version: stateVersion, Evidence: &e}.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := DecodeState(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(e, *s.Evidence, cmpopts.EquateEmpty(), cmpopts.EquateApprox(1e-9, 1e-9)); diff != "" {
 			t.Fatal(diff)
 		}
 	})
@@ -118,29 +160,41 @@ func TestALikelihoodRatioIsAMartingale(t *testing.T) {
 	t.Parallel()
 	const canary, stable = 100.0, 300.0
 	theta := canary / (canary + stable)
+	past := pastOf(1, 0.001)
 	for n := 1.0; n <= 12; n++ {
-		var steady, calm, bursty float64
+		var means [2]hypotheses
 		for x := 0.0; x <= n; x++ {
-			e := Evidence{}.AddTick(Counts{x, canary, n - x, stable}, 1)
 			p := math.Exp(logGamma(n+1) - logGamma(x+1) - logGamma(n-x+1) + x*math.Log(theta) + (n-x)*math.Log(1-theta))
-			steady += p * math.Exp(e.Steady[7])
-			calm += p * math.Exp(e.Calm[1])
-			bursty += p * math.Exp(e.Bursty[2][7])
+			steady, own := Evidence{Past: past, Tolerate: 1}.AddTick(Counts{x, canary, n - x, stable}).Long.sum(Evidence{Past: past, Tolerate: 1})
+			for i := range steady {
+				means[0][i] += p * math.Exp(steady[i])
+				means[1][i] += p * math.Exp(own[i])
+			}
 		}
-		for name, mean := range map[string]float64{"steady": steady, "calm": calm, "bursty": bursty} {
-			if math.Abs(mean-1) > 1e-5 {
-				t.Errorf("%s, %g bad requests: a mean of %g", name, n, mean)
+		for kind, list := range means {
+			for i, mean := range list {
+				if math.Abs(mean-1) > 1e-4 {
+					t.Errorf("kind %d, ratio %g, %g bad requests: a mean of %g", kind, ratioAt(i), n, mean)
+				}
 			}
 		}
 	}
 }
 
 func BenchmarkAdd(b *testing.B) {
-	var e Evidence
+	e := Evidence{Past: pastOf(1, 0.001), Tolerate: 1}
 	for b.Loop() {
-		e = e.AddTick(Counts{5, 500, 3, 500}, 1)
-		if e.LogWorse() > math.Log(100) {
-			e = Evidence{}
-		}
+		e = e.AddTick(Counts{5, 500, 3, 500})
+		_ = e.Odds().LogWorse()
+	}
+}
+
+func BenchmarkNewPast(b *testing.B) {
+	var ticks []Tick
+	for i := range 720 {
+		ticks = append(ticks, Tick{Bad: float64(i * i % 17), Total: 3000})
+	}
+	for b.Loop() {
+		NewPast(ticks, 30*time.Second, longestBurst)
 	}
 }

@@ -11,10 +11,20 @@ type Answers struct {
 	Value, Samples                                 Result
 	CanaryBad, CanaryTotal, StableBad, StableTotal Result
 	CanaryBuckets, StableBuckets                   Result
+	// Past is what [Metric.AskPast] returned; nil if it was not called.
+	Past *PastAnswers
 }
 
 // Measure judges the answers of a provider to queries that were evaluated for a time. [NextState] decides the outcome of a comparison.
 func (m Metric) Measure(at time.Time, a Answers) Measurement {
+	measured := m.measureAnswers(at, a)
+	if a.Past != nil {
+		measured.Past, measured.PastProblem = m.readPast(*a.Past)
+	}
+	return measured
+}
+
+func (m Metric) measureAnswers(at time.Time, a Answers) Measurement {
 	if outcome, message := m.checkSamples(a.Samples); outcome != "" {
 		return Measurement{At: at, Outcome: outcome, Message: message}
 	}

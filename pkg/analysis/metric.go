@@ -68,6 +68,8 @@ type Compare struct {
 	Clusters int32
 	// Tolerate is the highest rate ratio that counts as no worse.
 	Tolerate float64
+	// LongestBurst is how long bursts of bad requests last at most; 0 if they come steadily.
+	LongestBurst time.Duration
 	// PassAfter is nil for a comparison that can only fail.
 	PassAfter *api.PassAfter
 }

@@ -48,6 +48,9 @@ func NextState(s State, m Measurement, spec Metric, now time.Time) (State, Verdi
 	if isLate(m, spec, now) {
 		s.Late++
 	}
+	if spec.Compare != nil {
+		s = s.learnPast(m, spec)
+	}
 	if spec.Compare != nil && m.Outcome == "" {
 		s, m = s.compareTick(m, spec)
 	}

@@ -3,12 +3,13 @@ package analysis
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"sluice.dev/sluice/pkg/api"
 )
 
-// compareTick adds the requests of a tick to the evidence, and finds the outcome. It fails once the evidence of a worse canary is strong enough. It
-// passes while the evidence does not lean that way, and is inconclusive while it does.
+// compareTick adds the requests of a tick to the evidence, and finds the outcome. It fails once the evidence of a worse canary is strong enough, and the
+// past says how strong it must be. It passes while the evidence does not lean that way, and is inconclusive while it does.
 func (s State) compareTick(m Measurement, spec Metric) (State, Measurement) {
 	counts, bad := m.Counts, "bad"
 	if spec.Compare.Latency != nil {
@@ -17,11 +18,7 @@ func (s State) compareTick(m Measurement, spec Metric) (State, Measurement) {
 		}
 		bad = m.Message
 	}
-	var evidence Evidence
-	if s.Evidence != nil {
-		evidence = *s.Evidence
-	}
-	evidence = evidence.AddTick(*counts, spec.Compare.Tolerate)
+	evidence := s.Evidence.AddTick(*counts)
 	s.Evidence = &evidence
 	ratio := evidence.Ratio()
 	m.Value = &ratio
@@ -30,13 +27,14 @@ func (s State) compareTick(m Measurement, spec Metric) (State, Measurement) {
 	if spec.Compare.Clusters > 1 {
 		sum += fmt.Sprintf(" (alpha %g, as one of %d clusters)", spec.Compare.Alpha, spec.Compare.Clusters)
 	}
-	switch worse := evidence.LogWorse(); {
-	case worse >= math.Log(1/spec.Compare.Alpha):
-		m.Outcome, m.Message = OutcomeFail, fmt.Sprintf("The canary is worse than the stable group: %s, %s times the rate.", sum, formatNumber(roundValue(ratio*100)/100))
+	sum += "." + s.pastText()
+	switch worse := evidence.Odds().LogWorse(); {
+	case worse >= math.Log(1/spec.Compare.Alpha) && evidence.Past.IsEnough():
+		m.Outcome, m.Message = OutcomeFail, fmt.Sprintf("The canary is worse than the stable group: %s %s times the rate.", strings.TrimSuffix(sum, ".")+",", formatNumber(roundValue(ratio*100)/100))
 	case worse > 0:
-		m.Outcome, m.Message = OutcomeInconclusive, fmt.Sprintf("The canary may be worse than the stable group: %s.", sum)
+		m.Outcome, m.Message = OutcomeInconclusive, "The canary may be worse than the stable group: "+sum
 	default:
-		m.Outcome, m.Message = OutcomePass, fmt.Sprintf("Nothing points to a worse canary: %s.", sum)
+		m.Outcome, m.Message = OutcomePass, "Nothing points to a worse canary: "+sum
 	}
 	return s, m
 }
@@ -47,6 +45,9 @@ func roundValue(v float64) float64 { return math.Round(v) }
 // themselves would favour one group. Nil counts mean that the measurement already has its outcome.
 func (s State) countSlower(m Measurement, quantile float64) (State, *Counts, Measurement) {
 	before := s.Stable
+	if before == nil {
+		before = s.Evidence.Past.Latency
+	}
 	s.Stable = before.plusShared(m.Stable)
 	if before.Total() < enoughForBound {
 		m.Outcome, m.Message = OutcomeNoData, fmt.Sprintf("The latency of the stable group is not known yet: %s of %d requests were seen.", formatNumber(s.Stable.Total()), enoughForBound)
@@ -73,13 +74,10 @@ const enoughForBound = 100
 // decideEvidence finds the phase of a comparison that may pass.
 func (s *State) decideEvidence(m Measurement, spec Metric) {
 	p := spec.Compare.PassAfter
-	var evidence Evidence
-	if s.Evidence != nil {
-		evidence = *s.Evidence
-	}
+	evidence := *s.Evidence
 	seen := evidence.Sum.CanaryTotal
 	switch {
-	case m.Outcome == OutcomePass && seen >= p.Samples && evidence.RulesOut(p.MaxRatio/spec.Compare.Tolerate):
+	case m.Outcome == OutcomePass && seen >= p.Samples && evidence.Past.IsEnough() && evidence.RulesOut(p.MaxRatio/spec.Compare.Tolerate, p.Samples):
 		s.endRun(api.MetricPassed, fmt.Sprintf("After %s requests the canary is not worse by the ratio %s. %s", formatNumber(roundValue(seen)), formatNumber(p.MaxRatio), m.Message))
 	case spec.Count > 0 && s.countedTotal() >= spec.Count:
 		s.endRun(api.MetricInconclusive, fmt.Sprintf("%s did not give the evidence of passAfter (%s requests, ratio %s); decide: approve or roll back. %s",

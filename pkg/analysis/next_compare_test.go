@@ -41,7 +41,7 @@ func TestWhatAComparisonDecides(t *testing.T) {
 		word    string
 	}{
 		"too few requests yet":                    {same, 3, requests(1, 500, 1, 500), ruled{Phase: api.MetricRunning}, "1500 of 2000 requests seen"},
-		"enough requests, and no worse":           {same, 9, requests(1, 500, 1, 500), ruled{Phase: api.MetricPassed, Ended: true}, "After 2000 requests"},
+		"enough requests, and no worse":           {same, 30, requests(1, 500, 1, 500), ruled{Phase: api.MetricPassed, Ended: true}, "requests the canary is not worse by the ratio 1.5"},
 		"enough requests, and a lean to worse":    {same, 1, requests(605, 50000, 500, 50000), ruled{Phase: api.MetricRunning}, "The canary may be worse"},
 		"enough requests, and no errors":          {same, 9, requests(0, 500, 0, 500), ruled{Phase: api.MetricPassed, Ended: true}, "0 of 2000 requests"},
 		"worse":                                   {same, 60, requests(10, 500, 1, 500), ruled{Phase: api.MetricFailed, Ended: true}, "times the rate"},
@@ -76,9 +76,9 @@ func TestACanaryFailsOnceTheEvidenceIsWhatAlphaAsksFor(t *testing.T) {
 				if s, _ = compareTicks(spec, s, 1, requests(1.5, 500, 0.5, 500)); s.Ended {
 					break
 				}
-				before = s.Evidence.LogWorse()
+				before = s.Evidence.Odds().LogWorse()
 			}
-			asked, reached := math.Log(1/alpha), s.Evidence.LogWorse()
+			asked, reached := math.Log(1/alpha), s.Evidence.Odds().LogWorse()
 			if s.Phase != api.MetricFailed || before >= asked || reached < asked {
 				t.Errorf("it is %s by evidence of %g, after %g; want Failed by %g", s.Phase, reached, before, asked)
 			}
@@ -125,7 +125,7 @@ func TestAToleranceDoesNotWidenWhatPasses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			spec := parsed(t, aComparison(func(d *api.Metric) { d.Compare.TolerateRatio, d.Compare.PassAfter.MaxRatio = 1.5, 2 }))
-			if s, v := compareTicks(spec, NewState(begin()), 20, requests(c.canaryBad, 500, 0.5, 500)); s.Phase != c.want {
+			if s, v := compareTicks(spec, NewState(begin()), 60, requests(c.canaryBad, 500, 0.5, 500)); s.Phase != c.want {
 				t.Errorf("it is %s, want %s: %s", s.Phase, c.want, v.Message)
 			}
 		})

@@ -198,7 +198,7 @@ func drawMeasurement(t *rapid.T, spec Metric, at time.Time) Measurement {
 
 func TestAStateOfAnotherVersionIsNotContinued(t *testing.T) {
 	t.Parallel()
-	if _, err := DecodeState([]byte(`{"version": 2}`)); !errors.Is(err, ErrVersion) {
+	if _, err := DecodeState([]byte(`{"version": 1}`)); !errors.Is(err, ErrVersion) {
 		t.Errorf("got %v", err)
 	}
 	if _, err := DecodeState([]byte(`{"version": `)); err == nil || errors.Is(err, ErrVersion) {

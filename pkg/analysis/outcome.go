@@ -35,6 +35,9 @@ type Measurement struct {
 	Values []float64
 	// Counts are set for comparisons only. [NextState] decides their outcome, because it depends on earlier counts.
 	Counts *Counts
+	// Past is the past of the stable group, for comparisons only and if it was read. PastProblem says why it could not be read.
+	Past        *Past
+	PastProblem string
 	// Canary and Stable are the latencies of a comparison by latency. [NextState] turns them into counts.
 	Canary, Stable Histogram
 	// Message is a full sentence with the reason. Unless the metric passed, it also says what to do.

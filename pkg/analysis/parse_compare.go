@@ -24,6 +24,13 @@ func (m *Metric) parseCompare(d api.Metric, args map[string]string) error {
 	if !(c.Tolerate >= 0.5 && c.Tolerate <= 100) {
 		return newFieldError("compare.tolerateRatio", "is %g; give how many times the stable group's rate is still fine, from 0.5 to 100", c.Tolerate)
 	}
+	var err error
+	if c.LongestBurst, err = parseDuration("compare.longestBurst", string(d.Compare.LongestBurst), longestBurst); err != nil {
+		return err
+	}
+	if c.LongestBurst > time.Hour {
+		return newFieldError("compare.longestBurst", "is %s; give at most 1h, because what lasts longer is how the version behaves", d.Compare.LongestBurst)
+	}
 	if err := c.checkPassAfter(m.Count); err != nil {
 		return err
 	}
@@ -37,6 +44,9 @@ func (m *Metric) parseCompare(d api.Metric, args map[string]string) error {
 	return newFieldError("compare", "needs exactly one of counts and latency")
 }
 
+// longestBurst is how long bursts of bad requests last unless the template says otherwise.
+const longestBurst = 5 * time.Minute
+
 // checkPassAfter checks when a comparison may pass.
 func (c *Compare) checkPassAfter(count int32) error {
 	p := c.PassAfter
@@ -46,7 +56,7 @@ func (c *Compare) checkPassAfter(count int32) error {
 		}
 		return nil
 	}
-	least, most := c.Tolerate*ratioAt(0), c.Tolerate*ratioAt(ratios-1)
+	least, most := c.Tolerate*ratioAt(1), c.Tolerate*ratioAt(likelyRatios)
 	if !(p.MaxRatio >= least*0.95 && p.MaxRatio <= most) {
 		return newFieldError("compare.passAfter.maxRatio", "is %g; with this tolerateRatio give a ratio from %.2g to %.2g", p.MaxRatio, least, most)
 	}

@@ -112,6 +112,8 @@ func TestWhichDefinitionsAreRefused(t *testing.T) {
 		"a comparison of both":                    {compare(func(c *api.Compare) { c.Latency = &api.CompareLatency{} }), "compare"},
 		"alpha of 1":                              {compare(func(c *api.Compare) { c.Alpha = 1 }), "compare.alpha"},
 		"a tolerated ratio of 0.1":                {compare(func(c *api.Compare) { c.TolerateRatio = 0.1 }), "compare.tolerateRatio"},
+		"bursts of two hours":                     {compare(func(c *api.Compare) { c.LongestBurst = "2h" }), "compare.longestBurst"},
+		"bursts of less than nothing":             {compare(func(c *api.Compare) { c.LongestBurst = "-1s" }), "compare.longestBurst"},
 		"a ratio of 1 to rule out":                {compare(func(c *api.Compare) { c.PassAfter.MaxRatio = 1 }), "compare.passAfter.maxRatio"},
 		"a ratio below what is tolerated":         {compare(func(c *api.Compare) { c.TolerateRatio = 2 }), "compare.passAfter.maxRatio"},
 		"no samples":                              {compare(func(c *api.Compare) { c.PassAfter.Samples = 0 }), "compare.passAfter.samples"},

@@ -12,7 +12,7 @@ import (
 )
 
 // stateVersion changes when an older State can no longer be continued.
-const stateVersion = 1
+const stateVersion = 2
 
 // ErrVersion says that another version of this package stored a state; the caller starts the run again.
 var ErrVersion = errors.New("the stored run of the metric is of another version")
@@ -47,6 +47,9 @@ type State struct {
 	// Evidence and Stable are a comparison's sums. Stable holds the stable group's latency so far.
 	Evidence *Evidence `json:"evidence,omitempty"`
 	Stable   Histogram `json:"stable,omitempty"`
+	// PastAt is the time of the next attempt to read the past of the stable group, and PastProblem the reason why the last one failed.
+	PastAt      time.Time `json:"pastAt,omitzero"`
+	PastProblem string    `json:"pastProblem,omitempty"`
 }
 
 // NewState is the state of a run before its first measurement.

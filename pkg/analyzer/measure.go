@@ -42,7 +42,7 @@ func (a *Analyzer) measureDue(ctx context.Context, v *kube.AnalysisView, tasks [
 				slots <- struct{}{}
 				defer func() { <-slots }()
 				found := madeMeasurement{task: t, metric: d.metric}
-				found.measurement, found.reason = a.makeMeasurement(ctx, v, t.run.Metrics[d.metric], d.at)
+				found.measurement, found.reason = a.makeMeasurement(ctx, v, t.run.Metrics[d.metric], d.at, d.past)
 				select {
 				case answers <- found:
 				case <-ctx.Done():
@@ -67,8 +67,8 @@ func (a *Analyzer) measureDue(ctx context.Context, v *kube.AnalysisView, tasks [
 	return nil
 }
 
-// makeMeasurement makes one measurement. Each fault, including a panic of Sluice itself, becomes an outcome with a reason.
-func (a *Analyzer) makeMeasurement(ctx context.Context, v *kube.AnalysisView, m kube.AnalysisMetric, at time.Time) (found analysis.Measurement, reason string) {
+// makeMeasurement makes one measurement. past: it also reads the time before the release. Each fault, including a panic of Sluice itself, becomes an outcome with a reason.
+func (a *Analyzer) makeMeasurement(ctx context.Context, v *kube.AnalysisView, m kube.AnalysisMetric, at time.Time, past bool) (found analysis.Measurement, reason string) {
 	defer func() {
 		if caught := recover(); caught != nil {
 			a.Logger.Error("a measurement panicked", "namespace", v.Rollout.Namespace, "rollout", v.Rollout.Name, "metric", m.Name, "panic", fmt.Sprint(caught), "stack", string(debug.Stack()))
@@ -82,11 +82,24 @@ func (a *Analyzer) makeMeasurement(ctx context.Context, v *kube.AnalysisView, m 
 			return analysis.ErrorMeasurement(at, err), string(metric.BadSecret)
 		}
 	}
-	answers, err := a.runQueries(ctx, metric.Request{Namespace: v.Rollout.Namespace, Provider: provider, At: at, Timeout: m.Timeout}, m.Queries())
+	request := metric.Request{Namespace: v.Rollout.Namespace, Provider: provider, At: at, Timeout: m.Timeout}
+	answers, err := a.runQueries(ctx, request, m.Queries())
 	if err != nil {
 		return analysis.ErrorMeasurement(at, err), string(metric.OutcomeOf(err))
 	}
+	if past {
+		answers.Past = m.AskPast(a.askPast(ctx, request))
+	}
 	return m.Measure(at, answers), ""
+}
+
+// askPast returns a function that sends the range queries of [analysis.Metric.AskPast].
+func (a *Analyzer) askPast(ctx context.Context, to metric.Request) func(analysis.PastQuery) (analysis.Result, error) {
+	return func(q analysis.PastQuery) (analysis.Result, error) {
+		to.Query, to.Range = q.Text, &metric.Range{Start: to.At.Add(-q.Length), End: to.At, Step: q.Step}
+		answer, err := a.Metrics.Query(ctx, to)
+		return answer.Result, err
+	}
 }
 
 // runQueries sends all queries of a measurement in parallel and returns the first error. The other queries continue to their end, because one of them may be

@@ -113,6 +113,8 @@ func (t *task) encodeSums() ([]byte, error) {
 type dueMeasurement struct {
 	metric int
 	at     time.Time
+	// past: the measurement also reads the time before the release.
+	past bool
 }
 
 // dueMeasurements returns the measurements that are due now, and the time of the next one; zero for never.
@@ -125,7 +127,7 @@ func (t *task) dueMeasurements(now time.Time) (list []dueMeasurement, next time.
 		switch {
 		case at.IsZero():
 		case !at.After(now):
-			list = append(list, dueMeasurement{i, at})
+			list = append(list, dueMeasurement{i, at, t.states[i].NeedsPast(m.Metric, at)})
 		case next.IsZero() || at.Before(next):
 			next = at
 		}

@@ -25,6 +25,13 @@ type Compare struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
 	TolerateRatio float64 `json:"tolerateRatio,omitempty"`
+	// How long bursts of bad requests last, from 0s to 1h. Absent: 5m. The comparison learns from
+	// the stable version's time before the release how unevenly bad requests come, and decides
+	// nothing until it knows 12 times this length. 0s: bad requests come steadily, and no time
+	// before the release is needed.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,5}ms|[0-9]{1,5}([.][0-9]{1,3})?[smh])+$') || duration(self) <= duration('1h')",message="bursts last 1h at most: what lasts longer is how the version behaves"
+	LongestBurst Duration `json:"longestBurst,omitempty"`
 	// The evidence with which the metric passes. Absent: the comparison can only fail, and is
 	// fine with going on as long as it has not.
 	// +optional

@@ -22,8 +22,7 @@ type Metric struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Name string `json:"name"`
-	// Time between two measurements, from 1s to 24h. A comparison takes what happens in one
-	// interval for one event: let it be no shorter than bursts of errors last.
+	// Time between two measurements, from 1s to 24h.
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,5}ms|[0-9]{1,5}([.][0-9]{1,3})?[smh])+$') || (duration(self) >= duration('1s') && duration(self) <= duration('24h'))",message="the time between two measurements is from 1s to 24h"
 	Interval Duration `json:"interval"`
 	// Number of measurements that decide. Absent: as many as the step has time for. A comparison

@@ -101,6 +101,7 @@ spec:
     interval: 1s
     prometheus: {address: "{{args.prometheus}}"}
     compare:
+      longestBurst: 0s
       counts:
         canaryBad: sum(increase(http_requests_total{namespace="{{args.namespace}}",service="{{args.canaryService}}",code=~"5.."}[{{args.interval}}]))
         canaryTotal: sum(increase(http_requests_total{namespace="{{args.namespace}}",service="{{args.canaryService}}"}[{{args.interval}}]))
@@ -110,6 +111,7 @@ spec:
     interval: 1s
     prometheus: {address: "{{args.prometheus}}"}
     compare:
+      longestBurst: 0s
       latency:
         canary: sum by (le) (increase(http_request_duration_seconds_bucket{namespace="{{args.namespace}}",service="{{args.canaryService}}"}[{{args.interval}}]))
         stable: sum by (le) (increase(http_request_duration_seconds_bucket{namespace="{{args.namespace}}",service="{{args.stableService}}"}[{{args.interval}}]))

@@ -47,6 +47,8 @@ type Metric struct {
 	// Rule describes the deciding condition, and Run the schedule of a release.
 	Rule string `json:"rule"`
 	Run  string `json:"run"`
+	// Past describes the stable version before the release, in a comparison.
+	Past string `json:"past,omitempty"`
 	// Queries are in the order of the requests.
 	Queries []Query `json:"queries"`
 	// Outcome is the outcome of the measurement, and Message explains it.
@@ -129,7 +131,10 @@ func (t *trial) measureMetric(ctx context.Context) Metric {
 	for i := looks - 1; i >= 0 && !verdict.Ended; i-- {
 		at := t.Now.Add(-time.Duration(i) * t.spec.Interval)
 		t.out.Queries = nil
-		state, verdict = analysis.NextState(state, t.measureOnce(ctx, at), t.spec, at)
+		state, verdict = analysis.NextState(state, t.measureOnce(ctx, at, state.NeedsPast(t.spec, at)), t.spec, at)
+	}
+	if e := state.Evidence; e != nil {
+		t.out.Past = e.Past.Text(t.spec.Interval)
 	}
 	m := verdict.Measured
 	t.out.Outcome, t.out.Value, t.out.Values, t.out.Message = m.Outcome, m.Value, m.Values, m.Message
@@ -139,7 +144,8 @@ func (t *trial) measureMetric(ctx context.Context) Metric {
 	return t.out
 }
 
-func (t *trial) measureOnce(ctx context.Context, at time.Time) analysis.Measurement {
+// measureOnce measures for a time. past: it also reads the time before that.
+func (t *trial) measureOnce(ctx context.Context, at time.Time, past bool) analysis.Measurement {
 	q, a := t.spec.Queries(), analysis.Answers{}
 	for _, part := range []struct {
 		name, text string
@@ -160,13 +166,25 @@ func (t *trial) measureOnce(ctx context.Context, at time.Time) analysis.Measurem
 		}
 		*part.into = answer.Result
 	}
+	if past {
+		a.Past = t.spec.AskPast(func(q analysis.PastQuery) (analysis.Result, error) {
+			answer, err := t.sendRequest(ctx, metric.Request{Query: q.Text, Range: &metric.Range{Start: at.Add(-q.Length), End: at, Step: q.Step}})
+			return answer.Result, err
+		})
+	}
 	return t.spec.Measure(at, a)
 }
 
 func (t *trial) queryProvider(ctx context.Context, text string, at time.Time) (metric.Answer, error) {
+	return t.sendRequest(ctx, metric.Request{Query: text, At: at})
+}
+
+// sendRequest sends a request to the provider of the metric.
+func (t *trial) sendRequest(ctx context.Context, r metric.Request) (metric.Answer, error) {
 	provider := metric.Provider{Address: t.spec.Address, Headers: t.spec.Headers}
 	if t.Token != "" {
 		provider.Secret = map[string][]byte{"token": []byte(t.Token)}
 	}
-	return t.ask.Query(ctx, metric.Request{Namespace: t.Namespace, Provider: provider, Query: text, At: at, Timeout: t.spec.Timeout})
+	r.Namespace, r.Provider, r.Timeout = t.Namespace, provider, t.spec.Timeout
+	return t.ask.Query(ctx, r)
 }

@@ -20,13 +20,18 @@ var now = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 
 // provider answers queries by their text, and records them.
 type provider struct {
-	answers map[string]metric.Answer
-	asked   []metric.Request
+	// ranges are the answers to range queries.
+	answers, ranges map[string]metric.Answer
+	asked           []metric.Request
 }
 
 func (p *provider) Query(_ context.Context, r metric.Request) (metric.Answer, error) {
 	p.asked = append(p.asked, r)
-	answer, ok := p.answers[r.Query]
+	answers := p.answers
+	if r.Range != nil {
+		answers = p.ranges
+	}
+	answer, ok := answers[r.Query]
 	if !ok {
 		return metric.Answer{}, errors.New("Prometheus cannot read the query")
 	}
@@ -123,29 +128,49 @@ func TestWhatIsAskedAndShown(t *testing.T) {
 	}
 }
 
+// history answers a range query with 720 ticks of a value.
+func history(value float64) metric.Answer {
+	s := analysis.Series{}
+	for i := range 720 {
+		s.Points = append(s.Points, analysis.Point{At: now.Add(time.Duration(i-720) * 30 * time.Second), Value: value})
+	}
+	return metric.Answer{Result: analysis.Result{Kind: analysis.KindMatrix, Series: []analysis.Series{s}}}
+}
+
 func TestAComparisonLooksAtTheLastIntervals(t *testing.T) {
 	t.Parallel()
-	p := &provider{answers: map[string]metric.Answer{"cb": vector(50), "ct": vector(1000), "sb": vector(1), "st": vector(1000)}}
-	counts := `{canaryBad: "cb", canaryTotal: "ct", stableBad: "sb", stableTotal: "st"}`
-	for _, name := range []string{"cb", "ct", "sb", "st"} {
-		query := "sum(increase(" + name + "[30s]))"
-		p.answers[query] = p.answers[name]
-		counts = strings.Replace(counts, `"`+name+`"`, `"sum(increase(`+name+`[{{args.interval}}]))"`, 1)
+	p := &provider{answers: map[string]metric.Answer{}, ranges: map[string]metric.Answer{}}
+	counts := ""
+	for _, c := range []struct {
+		field, name string
+		value       float64
+	}{{"canaryBad", "cb", 50}, {"canaryTotal", "ct", 1000}, {"stableBad", "sb", 1}, {"stableTotal", "st", 1000}} {
+		query := "sum(increase(" + c.name + "[30s]))"
+		p.answers[query], p.ranges[query] = vector(c.value), history(c.value)
+		counts += fmt.Sprintf("%s: %q, ", c.field, "sum(increase("+c.name+"[{{args.interval}}]))")
 	}
-	report, err := template(t, `  metrics: [{name: m, interval: 30s, prometheus: {address: "http://p"}, compare: {counts: `+counts+`}}]`).
+	report, err := template(t, `  metrics: [{name: m, interval: 30s, prometheus: {address: "http://p"}, compare: {counts: {`+counts+`}}}]`).
 		Run(t.Context(), p, analysistry.Options{Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m := report.Metrics[0]; m.Outcome != analysis.OutcomeFail || len(m.Queries) != 4 {
+	m := report.Metrics[0]
+	if m.Outcome != analysis.OutcomeFail || len(m.Queries) != 4 {
 		t.Errorf("it is %s by %d queries: %s", m.Outcome, len(m.Queries), m.Message)
+	}
+	if want := "in 6h, 0.1 % of the stable group's requests were bad"; !strings.Contains(strings.Join(report.Text(color.Ink{}), "\n"), want) {
+		t.Errorf("the text lacks %q: %s", want, m.Past)
 	}
 	if first := p.asked[0].At; !first.Equal(now.Add(-4 * 30 * time.Second)) {
 		t.Errorf("it looks back to %s", first)
 	}
-	for i, r := range p.asked[:len(p.asked)-1] {
-		if next := p.asked[i+1].At; next.Before(r.At) {
-			t.Errorf("%s comes after %s", next, r.At)
+	var last time.Time
+	for _, r := range p.asked {
+		if r.Range == nil {
+			if r.At.Before(last) {
+				t.Errorf("%s comes after %s", r.At, last)
+			}
+			last = r.At
 		}
 	}
 }

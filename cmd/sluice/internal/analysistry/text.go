@@ -64,6 +64,9 @@ func (m Metric) textLines(i color.Ink) []string {
 			field("", "Prometheus remarks: "+remark)
 		}
 	}
+	if m.Past != "" {
+		field("past", m.Past)
+	}
 	field("judged by", m.Rule)
 	field("in a release", m.Run)
 	for _, w := range m.Warnings {
