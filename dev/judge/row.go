@@ -99,7 +99,7 @@ func rows() []row {
 		{"own outages of 30 s", func(r *row) {
 			r.base, r.own = 0.01, func(c chance) source { return newOutages(c, 20, 30*time.Second, 5*time.Minute) }
 		}, 0, 0},
-		{"4 retries of each error", func(r *row) { r.base, r.retries = 0.005, 4 }, 0, tenMinutes},
+		{"2 retries of each error", func(r *row) { r.base, r.retries = 0.005, 2 }, tenMinutes, tenMinutes},
 		{"sessions of 3 users", func(r *row) { r.base, r.own = 0.005, func(c chance) source { return newSessions(c, 3, 2*time.Minute) } }, 0, 0},
 		{"sessions of 100 users", func(r *row) {
 			r.base, r.own = 0.005, func(c chance) source { return newSessions(c, 100, 2*time.Minute) }
