@@ -61,6 +61,11 @@ func rows() []row {
 		r.base, r.own = 0.01, func(c chance) source { return newBursts(c, shape, lasts) }
 		return r
 	}
+	sharing := func(lasts time.Duration) row {
+		r := bursty(0.5, lasts)
+		r.own, r.shared = nil, r.own
+		return r
+	}
 	list := []row{
 		named(even, "none", classical),
 		named(even, "x3", worse(3, 220*time.Second, 0.99), classical),
@@ -116,8 +121,8 @@ func rows() []row {
 	}
 	return append(list,
 		named(even, "none, pods fail in their first minute, settle 1m", func(r *row) { r.starting, r.settle = true, time.Minute }),
-		named(even, "none, no past", noPast),
-		named(bursty(0.5, 30*time.Second), "none, bursts of 30 s, no past", noPast),
+		named(sharing(time.Minute), "none, shared bursts of 60 s"),
+		named(sharing(5*time.Minute), "none, shared bursts of 300 s"),
 		named(bursty(0.5, 5*time.Minute), "none, bursts of 300 s, no past", noPast),
 		named(even, "x10, no past", worse(10, 0, 0), noPast),
 	)

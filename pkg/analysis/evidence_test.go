@@ -111,6 +111,15 @@ func sumOdds(o, other Odds) Odds {
 	return o
 }
 
+// Three clusters see together what none of them sees alone.
+func TestClustersSeeMoreTogether(t *testing.T) {
+	t.Parallel()
+	one := Evidence{Past: pastOf(1, 0.001), Tolerate: 1}.gathered(10, Counts{1.5, 500, 0.5, 500}).Odds()
+	if alone, all := one.LogWorse(), sumOdds(one, sumOdds(one, one)).LogWorse(); alone >= math.Log(100) || all < math.Log(100) {
+		t.Errorf("one has evidence of %g, and three of %g", alone, all)
+	}
+}
+
 // Odds of two clusters add up: two clusters with the same counts have twice the evidence for each ratio. For any counts and any past, evidence is a number.
 func TestOddsAddUp(t *testing.T) {
 	t.Parallel()
