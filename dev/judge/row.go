@@ -169,8 +169,8 @@ func (r *release) past() []analysis.Tick {
 		return nil
 	}
 	list := make([]analysis.Tick, 0, 400)
-	for range int(analysis.PastLength(look, longestBurst) / analysis.PastStep(look)) {
-		n := r.next(analysis.PastStep(look), 1)
+	for range int(analysis.PastLength(look, longestBurst) / analysis.PastStep(look, longestBurst)) {
+		n := r.next(analysis.PastStep(look, longestBurst), 1)
 		list = append(list, analysis.Tick{Bad: n.CanaryBad + n.StableBad, Total: n.CanaryTotal + n.StableTotal})
 	}
 	return list

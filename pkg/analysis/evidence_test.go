@@ -15,9 +15,9 @@ const tick = 10 * time.Second
 // pastOf is a past of six hours with 100 requests a second. The share of bad ones in each block of minutes is its turn's.
 func pastOf(minutes int, shares ...float64) Past {
 	var ticks []Tick
-	for at := range int(PastLength(tick, longestBurst) / PastStep(tick)) {
-		total := 100 * PastStep(tick).Seconds()
-		block := at * int(PastStep(tick)/time.Second) / (60 * minutes)
+	for at := range int(PastLength(tick, longestBurst) / PastStep(tick, longestBurst)) {
+		total := 100 * PastStep(tick, longestBurst).Seconds()
+		block := at * int(PastStep(tick, longestBurst)/time.Second) / (60 * minutes)
 		ticks = append(ticks, Tick{Bad: math.Round(total * shares[block%len(shares)]), Total: total})
 	}
 	return NewPast(ticks, tick, longestBurst)

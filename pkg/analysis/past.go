@@ -33,18 +33,25 @@ const (
 	leastPast    = 6 * time.Hour
 	burstsOfPast = 72
 	burstsNeeded = 12
+	// severalScrapes is the least length of a tick of the past, and mostTicks the greatest number of them. With a dozen buckets an answer then stays below
+	// 1 MiB.
+	severalScrapes = 30 * time.Second
+	mostTicks      = 2000
 	// surroundings is the time around a block that tells its expected rate. It lets a rate change over hours.
 	surroundings = 2 * time.Hour
 	// correlated is the part of their unevenness that neighbouring blocks of one burst share, at least.
 	correlated = 0.25
 )
 
-// PastStep is the length of a tick of the past: the interval of the metric, doubled until it is half a minute, so that it has several scrapes.
-func PastStep(interval time.Duration) time.Duration { return interval << shortestOfPast(interval) }
+// PastStep is the length of a tick of the past: the interval of the metric, doubled until it has several scrapes, and until the past has no more ticks
+// than an answer can hold.
+func PastStep(interval, longestBurst time.Duration) time.Duration {
+	return interval << shortestOfPast(interval, longestBurst)
+}
 
 // shortestOfPast is the index of the shortest blocks that the past can tell.
-func shortestOfPast(interval time.Duration) (i int) {
-	for interval<<i < 30*time.Second {
+func shortestOfPast(interval, longestBurst time.Duration) (i int) {
+	for interval<<i < max(severalScrapes, PastLength(interval, longestBurst)/mostTicks) {
 		i++
 	}
 	return i
@@ -78,19 +85,19 @@ func NewPast(ticks []Tick, interval, longestBurst time.Duration) Past {
 		}
 	}
 	seen := len(sums) - 1
-	if p.Known = time.Duration(seen) * PastStep(interval); !p.IsEnough() {
+	if p.Known = time.Duration(seen) * PastStep(interval, longestBurst); !p.IsEnough() {
 		for range longest + 1 {
 			p.Shapes = append(p.Shapes, priorShapes)
 		}
 		return p
 	}
-	shortest := shortestOfPast(interval)
+	shortest := shortestOfPast(interval, longestBurst)
 	p.Requests, p.Share = sums[seen].Total/float64(seen)/float64(int(1)<<shortest), sums[seen].Bad/sums[seen].Total
 	p.Burst = min(1, longest)
 	p.Shapes = make([]shapeWeights, max(shortest, longest)+1)
 	shared := true
 	for i := shortest; i < len(p.Shapes); i++ {
-		list := blocksOf(sums, 1<<(i-shortest), int(surroundings/PastStep(interval)))
+		list := blocksOf(sums, 1<<(i-shortest), int(surroundings/PastStep(interval, longestBurst)))
 		p.Shapes[i] = weighShapes(list)
 		if shared = shared && correlation(list) > correlated; shared {
 			p.Burst, p.Endless = min(i+1, longest), i+2 >= longest

@@ -38,7 +38,7 @@ func (m Metric) AskPast(ask func(PastQuery) (Result, error)) *PastAnswers {
 		if part.text == "" {
 			continue
 		}
-		q := PastQuery{Name: part.name, Step: PastStep(m.Interval), Length: PastLength(m.Interval, m.Compare.LongestBurst)}
+		q := PastQuery{Name: part.name, Step: PastStep(m.Interval, m.Compare.LongestBurst), Length: PastLength(m.Interval, m.Compare.LongestBurst)}
 		var ok bool
 		if q.Text, ok = stretchQuery(part.text, part.sum, m.Interval, q.Step); !ok {
 			a.problem = fmt.Sprintf("the query %s cannot be asked for intervals of %s; write increase(...[{{args.interval}}]) without subqueries and offsets, or plain counters such as requests_total[6m]",

@@ -86,6 +86,18 @@ func TestHowMuchOfThePastIsEnough(t *testing.T) {
 	}
 }
 
+// An answer about the past has a bounded number of points, for any interval and any bursts.
+func TestThePastFitsAnAnswer(t *testing.T) {
+	t.Parallel()
+	for _, interval := range []time.Duration{time.Second, 10 * time.Second, 45 * time.Second, 12 * time.Minute, 24 * time.Hour} {
+		for _, burst := range []time.Duration{time.Second, 5 * time.Minute, time.Hour} {
+			if points := PastLength(interval, burst) / PastStep(interval, burst); points < 36 || points > mostTicks {
+				t.Errorf("interval %s, bursts of %s: %d points", interval, burst, points)
+			}
+		}
+	}
+}
+
 // A canary without bad requests passes, however few the stable group has.
 func TestAQuietCanaryPasses(t *testing.T) {
 	t.Parallel()
@@ -147,7 +159,7 @@ func TestQueriesForThePast(t *testing.T) {
 			if c.want == "" {
 				return
 			}
-			if got := asked[0]; got.Text != c.want || got.Step != PastStep(spec.Interval) || got.Length != 6*time.Hour {
+			if got := asked[0]; got.Text != c.want || got.Step != PastStep(spec.Interval, longestBurst) || got.Length != 6*time.Hour {
 				t.Errorf("got %+v, want %s", got, c.want)
 			}
 		})

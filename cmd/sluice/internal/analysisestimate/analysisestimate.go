@@ -104,10 +104,9 @@ func Estimate(o Options) Report {
 		Options: o, Horizon: o.after(o.horizonTicks()),
 		Interval: Requests{readable(even.CanaryTotal), readable(even.CanaryBad), readable(even.StableTotal), readable(even.StableBad)},
 	}
-	fails := func(e analysis.Evidence) bool { return e.Odds().LogWorse() >= math.Log(1/o.Alpha) }
 	for _, ratio := range ratios {
 		w := Worse{Ratio: ratio, ErrorRate: readable(o.canaryErrorRate(ratio))}
-		if ticks := o.firstTick(past, ratio, fails); ticks > 0 {
+		if ticks := o.firstTick(past, ratio, o.fails); ticks > 0 {
 			after := o.after(ticks)
 			bad := readable(o.requests(after.Duration(), ratio).CanaryBad)
 			w.FailsAfter, w.CanaryBad, w.InStep = &after, &bad, after <= o.Step
@@ -115,7 +114,7 @@ func Estimate(o Options) Report {
 		r.Worse = append(r.Worse, w)
 	}
 	passes := func(e analysis.Evidence) bool {
-		return e.Sum.CanaryTotal >= o.Samples && e.Odds().LogWorse() <= 0 && e.RulesOut(o.MaxRatio, o.Samples)
+		return e.Sum.CanaryTotal >= o.Samples && e.RulesOut(o.MaxRatio, o.Samples)
 	}
 	if ticks := o.firstTick(past, 1, passes); ticks > 0 {
 		after := o.after(ticks)
@@ -123,6 +122,14 @@ func Estimate(o Options) Report {
 	}
 	r.Hints = r.newHints()
 	return r
+}
+
+// fails reports whether the evidence fails the canary.
+func (o Options) fails(e analysis.Evidence) bool { return e.Odds().LogWorse() >= math.Log(1/o.Alpha) }
+
+// failsAfter returns the time after which a canary with this many times the errors fails; 0 if it does not.
+func (o Options) failsAfter(ratio float64) Seconds {
+	return o.after(o.firstTick(o.past(), ratio, o.fails))
 }
 
 // firstTick returns the first tick after which the evidence decides about a canary with this many times the errors. It counts from 1, and returns 0 for none.
@@ -149,7 +156,7 @@ func (o Options) after(ticks int) Seconds {
 // past returns the past of a stable version that had all requests, and errors that came evenly.
 func (o Options) past() analysis.Past {
 	interval, longestBurst := o.Interval.Duration(), o.LongestBurst.Duration()
-	step := analysis.PastStep(interval)
+	step := analysis.PastStep(interval, longestBurst)
 	total := o.Rate * step.Seconds()
 	ticks := make([]analysis.Tick, analysis.PastLength(interval, longestBurst)/step)
 	for i := range ticks {

@@ -147,10 +147,12 @@ func TestHints(t *testing.T) {
 		options analysisestimate.Options
 		want    []string
 	}{
-		"a long step needs none but the last":        {traffic(half, long), nil},
-		"a short step has few bad requests":          {traffic(), []string{blind + " 9 bad requests, which is few. The comparison is blind there: it misses most canaries with up to 3 times the errors."}},
-		"a step shorter than an interval has none":   {traffic(short), []string{nothing}},
-		"an interval may have less than 1":           {traffic(half, long, tenth, func(o *analysisestimate.Options) { o.Rate = 95 }), []string{fine}},
+		"a long step needs none but the last":      {traffic(half, long), nil},
+		"a short step has few bad requests":        {traffic(), []string{blind + " 9 bad requests, which is few. The comparison is blind there: it misses most canaries with up to 3 times the errors."}},
+		"a step shorter than an interval has none": {traffic(short), []string{nothing}},
+		"an interval may have less than 1":         {traffic(half, long, tenth, func(o *analysisestimate.Options) { o.Rate = 95 }), []string{fine}},
+		"an interval may be too long": {traffic(half, long, func(o *analysisestimate.Options) { o.Interval = 300 }),
+			[]string{"With an interval of 30s, a canary with 10 times the errors would fail after 30s."}},
 		"with few requests, no ratio is high enough": {traffic(slow), []string{blind + " less than 0.001 bad requests, which is few. The comparison is blind there: it misses most canaries with up to 30 times the errors.", fine}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -22,10 +22,31 @@ func (r Report) newHints() (hints []string) {
 		hints = append(hints, fmt.Sprintf("In the step of %s, a canary with %d times the errors has %s bad requests, which is few. The comparison is blind there: it misses most canaries with up to %g times the errors. "+
 			"Lengthen the step, or raise the weight.", step, hinted, numberText(bad), missed))
 	}
+	if hint := o.intervalHint(); hint != "" {
+		hints = append(hints, hint)
+	}
 	if r.Interval.CanaryBad+r.Interval.StableBad < 1 {
 		hints = append(hints, adding)
 	}
 	return append(hints, evenly)
+}
+
+// usual is the interval that fits most metrics, if Prometheus scrapes every few seconds.
+const usual = Seconds(30)
+
+// intervalHint says how much sooner a canary with ten times the errors fails with the usual interval; empty unless it is in half the time.
+func (o Options) intervalHint() string {
+	if o.Interval <= usual {
+		return ""
+	}
+	shorter := o
+	shorter.Interval = usual
+	slow, quick := o.failsAfter(10), shorter.failsAfter(10)
+	if quick == 0 || slow > 0 && slow < 2*quick {
+		return ""
+	}
+	return fmt.Sprintf("With an interval of %s, a canary with 10 times the errors would fail after %s. Shorten the interval if Prometheus scrapes at least four times in it.",
+		durationText(usual.Duration()), durationText(quick.Duration()))
 }
 
 // missedInStep returns the ratio before the least one that fails within the step; 0 if there is no such ratio.
