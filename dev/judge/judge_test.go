@@ -12,7 +12,7 @@ import (
 // Good canaries run for the whole time, so the test simulates few of them. Bad canaries fail soon, so the test simulates enough for a median.
 const (
 	fewRuns  = 100
-	manyRuns = 400
+	manyRuns = 200
 )
 
 // The test plays the rows that the classical tests play as well; the command plays all rows.
