@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -91,6 +92,52 @@ func TestWhatIsDueIsMeasuredTogether(t *testing.T) {
 	want := []map[string]analysis.Outcome{{"a": pass, "b": between}, {"c": pass}}
 	if diff := cmp.Diff(want, []map[string]analysis.Outcome{step.found(), whole.found()}); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// A comparison reads the hours before the release with its first measurement, and then knows them.
+func TestTheTimeBeforeAReleaseIsReadOnce(t *testing.T) {
+	t.Parallel()
+	var lock sync.Mutex
+	var ranges []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if strings.HasSuffix(r.URL.Path, "/query") {
+			fmt.Fprintf(w, `{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[%s,"500"]}]}}`, r.FormValue("time"))
+			return
+		}
+		var start, end, step float64
+		if _, err := fmt.Sscan(r.FormValue("start")+" "+r.FormValue("end")+" "+r.FormValue("step"), &start, &end, &step); err != nil {
+			t.Error(err)
+		}
+		lock.Lock()
+		ranges = append(ranges, fmt.Sprintf("%s over %g s in steps of %g s", r.FormValue("query"), end-start, step))
+		lock.Unlock()
+		var points []string
+		for at := start; at <= end; at += step {
+			points = append(points, fmt.Sprintf(`[%.0f,"500"]`, at))
+		}
+		fmt.Fprintf(w, `{"status":"success","data":{"resultType":"matrix","result":[{"metric":{},"values":[%s]}]}}`, strings.Join(points, ","))
+	}))
+	t.Cleanup(server.Close)
+	a, now := anAnalyzer(t), noon()
+	a.Clock = func() time.Time { return now }
+	task := aTask(aMetric(t, "errors", func(d *api.Metric) {
+		d.Count, d.InconclusiveLimit, d.PassWhen, d.FailWhen, d.Prometheus = 0, 0, "", "", api.Prometheus{Address: server.URL}
+		d.Compare = &api.Compare{Counts: &api.CompareCounts{
+			CanaryBad: "increase(cb[30s])", CanaryTotal: "increase(ct[30s])", StableBad: "increase(sb[30s])", StableTotal: "increase(st[30s])",
+		}}
+	}))
+	for _, now = range []time.Time{noon().Add(time.Minute), noon().Add(90 * time.Second), noon().Add(2 * time.Minute)} {
+		if err := a.measureDue(t.Context(), aView(), asTasks(task)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff([]string{"increase(sb[30s]) over 21600 s in steps of 30 s", "increase(st[30s]) over 21600 s in steps of 30 s"}, ranges); diff != "" {
+		t.Error(diff)
+	}
+	if e := task.states[0].Evidence; len(task.counted) != 3 || e == nil || e.Ticks != 3 || !e.Past.IsEnough() {
+		t.Errorf("%d measurements counted, with the evidence %+v", len(task.counted), e)
 	}
 }
 
