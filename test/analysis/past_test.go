@@ -71,7 +71,7 @@ func (h *history) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 func learns(t *testing.T, hours int, share func(minute int) float64, canary float64) *app {
 	t.Helper()
 	h := &history{hours: hours, share: share, canary: canary}
-	server := provider.ForTest(t, provider.Options{Interval: 200 * time.Millisecond})
+	server := provider.ForTest(t, provider.Options{Interval: 500 * time.Millisecond})
 	p := plan{templates: []string{withPast()}, provider: server.Address}
 	p.release = p.use(t, "with-past", "")
 	p.steps = []string{"{replicas: 1, traffic: 20%}", "{replicas: 2, traffic: 60%}"}
