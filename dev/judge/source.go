@@ -97,13 +97,12 @@ func newSessions(c chance, users float64, lasts time.Duration) *sessions {
 }
 
 func (s *sessions) next(d time.Duration) float64 {
-	const slot = 10 * time.Second
-	part, sum, slots := slot.Seconds()/s.lasts.Seconds(), 0.0, 0.0
-	for range int(d / slot) {
+	part, sum, looks := look.Seconds()/s.lasts.Seconds(), 0.0, 0.0
+	for range int(d / look) {
 		s.active = max(0, s.active+s.c.poisson(s.users*part)-s.c.poisson(s.active*part))
-		sum, slots = sum+s.active, slots+1
+		sum, looks = sum+s.active, looks+1
 	}
-	return sum / slots / s.users
+	return sum / looks / s.users
 }
 
 // brownout multiplies a share of the looks, each on its own, by 50.

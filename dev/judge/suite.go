@@ -136,10 +136,12 @@ func (t *tally) add(r ruling) {
 	default:
 		t.guilty++
 		t.caught += one(failed)
-		t.open += one(!r.fault.hidden)
-		t.openCaught += one(failed && !r.fault.hidden)
-		t.strong += one(r.fault.strong && !r.fault.hidden)
-		t.strongCaught += one(failed && r.fault.strong && !r.fault.hidden)
+		if !r.fault.hidden {
+			t.open++
+			t.openCaught += one(failed)
+			t.strong += one(r.fault.strong)
+			t.strongCaught += one(failed && r.fault.strong)
+		}
 		if failed {
 			t.times = append(t.times, r.after)
 		}

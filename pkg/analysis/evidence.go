@@ -156,7 +156,7 @@ func (e Evidence) isQuiet(ratio, samples float64) bool {
 	case bad > few:
 		return false
 	case expected <= none:
-		return steadyShapes().atMost(bad, none*total, 0) <= unseen
+		return atMost(bad, none*total, steadyShape) <= unseen
 	default:
 		w, smaller := e.Past.weights(e.Ticks, total)
 		return w.atMost(bad, expected*total, smaller) <= unseen

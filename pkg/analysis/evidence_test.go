@@ -54,7 +54,7 @@ func TestWhatTheEvidenceSays(t *testing.T) {
 		"ten times as many, in five ticks":                                      {steady.gathered(5, Counts{5, 500, 0.5, 500}), true, false},
 		"three times as many, in five ticks":                                    {steady.gathered(5, Counts{1.5, 500, 0.5, 500}), false, false},
 		"three times as many, in thirty ticks":                                  {steady.gathered(30, Counts{1.5, 500, 0.5, 500}), true, false},
-		"a tenth more, whatever the traffic":                                    {steady.gathered(100, Counts{550, 50000, 500, 50000}), false, true},
+		"a tenth more bad requests in the canary, of many":                      {steady.gathered(100, Counts{550, 50000, 500, 50000}), false, true},
 		"the canary's share of one in twenty":                                   {steady.gathered(60, Counts{1, 50, 19, 950}), false, true},
 		"three times that share":                                                {steady.gathered(60, Counts{3, 50, 19, 950}), true, false},
 		"all requests of both are bad":                                          {steady.gathered(60, Counts{500, 500, 500, 500}), false, true},

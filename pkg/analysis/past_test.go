@@ -13,14 +13,6 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// variation is the mean square of the coefficient of variation of a block's rate.
-func (p Past) variation(i int) (sum float64) {
-	for shape, w := range p.Shapes[i][:shapes] {
-		sum += math.Exp(w) / shapeAt(shape)
-	}
-	return sum
-}
-
 func TestWhatThePastTells(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -24,11 +24,15 @@ func (p Past) Text(interval time.Duration) string {
 
 // varied is the root mean square of how much the rate of blocks varied, as a percentage of their mean.
 func (p Past) varied(block int) string {
-	sum := 0.0
+	return fmt.Sprintf("%.0f %%", 100*math.Sqrt(p.variation(block)))
+}
+
+// variation is the mean square of the coefficient of variation of a block's rate.
+func (p Past) variation(block int) (sum float64) {
 	for shape, w := range p.Shapes[block][:shapes] {
 		sum += math.Exp(w) / shapeAt(shape)
 	}
-	return fmt.Sprintf("%.0f %%", 100*math.Sqrt(sum))
+	return sum
 }
 
 // formatShare writes a share as a percentage with two significant digits.

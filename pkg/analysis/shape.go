@@ -95,9 +95,13 @@ func (w shapeWeights) atMost(n, mean, smaller float64) (chance float64) {
 	for i := range shapes {
 		chance += math.Exp(w[i]) * atMost(n, mean, shapeAt(i)*math.Exp2(-smaller))
 	}
-	return chance + math.Exp(w[shapes])*atMost(n, mean, 1e9)
+	return chance + math.Exp(w[shapes])*atMost(n, mean, steadyShape)
 }
 
+// steadyShape is a shape so large that the rate is as good as steady.
+const steadyShape = 1e9
+
+// atMost is the chance of at most n events with the given mean, whose rate is gamma distributed.
 func atMost(n, mean, shape float64) (chance float64) {
 	for i := 0.0; i <= n; i++ {
 		chance += math.Exp(negativeBinomial(i, mean, shape))

@@ -94,8 +94,8 @@ func learns(t *testing.T, hours int, share func(minute int) float64, canary floa
 	return a
 }
 
-// A comparison learns from the hours before the release how unevenly errors come. Where they came evenly, twenty times as many stop the release at once. Where
-// they came in bursts of minutes, or nobody knows, it decides nothing, and a person is asked, and told why.
+// A comparison learns from the hours before the release how unevenly errors come. If errors came evenly, a canary with twenty times as many stops the release
+// at once. If errors came in bursts of minutes, or if the service is new, the comparison decides nothing. The analysis then asks a person, and says why.
 func TestTheTimeBeforeTheReleaseDecidesHowSoonACanaryFails(t *testing.T) {
 	t.Parallel()
 	even := func(int) float64 { return 0.01 }

@@ -127,11 +127,6 @@ func Estimate(o Options) Report {
 // fails reports whether the evidence fails the canary.
 func (o Options) fails(e analysis.Evidence) bool { return e.Odds().LogWorse() >= math.Log(1/o.Alpha) }
 
-// failsAfter returns the time after which a canary with this many times the errors fails; 0 if it does not.
-func (o Options) failsAfter(ratio float64) Seconds {
-	return o.after(o.firstTick(o.past(), ratio, o.fails))
-}
-
 // firstTick returns the first tick after which the evidence decides about a canary with this many times the errors. It counts from 1, and returns 0 for none.
 func (o Options) firstTick(past analysis.Past, ratio float64, decides func(analysis.Evidence) bool) int {
 	e, counts := analysis.Evidence{Past: past, Tolerate: 1}, o.requests(o.Interval.Duration(), ratio)

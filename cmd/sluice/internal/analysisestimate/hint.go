@@ -1,6 +1,9 @@
 package analysisestimate
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // fewBad is the number of expected bad requests below which a step is short.
 const fewBad = 10
@@ -22,7 +25,7 @@ func (r Report) newHints() (hints []string) {
 		hints = append(hints, fmt.Sprintf("In the step of %s, a canary with %d times the errors has %s bad requests, which is few. The comparison is blind there: it misses most canaries with up to %g times the errors. "+
 			"Lengthen the step, or raise the weight.", step, hinted, numberText(bad), missed))
 	}
-	if hint := o.intervalHint(); hint != "" {
+	if hint := r.intervalHint(); hint != "" {
 		hints = append(hints, hint)
 	}
 	if r.Interval.CanaryBad+r.Interval.StableBad < 1 {
@@ -35,14 +38,14 @@ func (r Report) newHints() (hints []string) {
 const usual = Seconds(30)
 
 // intervalHint says how much sooner a canary with ten times the errors fails with the usual interval; empty unless it is in half the time.
-func (o Options) intervalHint() string {
-	if o.Interval <= usual {
+func (r Report) intervalHint() string {
+	if r.Options.Interval <= usual {
 		return ""
 	}
-	shorter := o
+	shorter := r.Options
 	shorter.Interval = usual
-	slow, quick := o.failsAfter(10), shorter.failsAfter(10)
-	if quick == 0 || slow > 0 && slow < 2*quick {
+	quick := shorter.after(shorter.firstTick(shorter.past(), 10, shorter.fails))
+	if quick == 0 || slices.ContainsFunc(r.Worse, func(w Worse) bool { return w.Ratio == 10 && w.FailsAfter != nil && *w.FailsAfter < 2*quick }) {
 		return ""
 	}
 	return fmt.Sprintf("With an interval of %s, a canary with 10 times the errors would fail after %s. Shorten the interval if Prometheus scrapes at least four times in it.",
