@@ -34,6 +34,10 @@ func TestAnalyzersThatComeAndGoChangeNoVerdict(t *testing.T) {
 		})
 	}
 	t.Cleanup(func() { cancel(); restless.Wait() })
+	t.Run("a comparison learns from the hours before, and stops a bad version", func(t *testing.T) {
+		t.Parallel()
+		learns(t, 6, func(int) float64 { return 0.01 }, 0.2).await(t, aborted)
+	})
 	for name, c := range map[string]struct {
 		canary group
 		goal   world.Goal
