@@ -3,7 +3,6 @@ package analysis
 import (
 	"fmt"
 	"math"
-	"strings"
 
 	"sluice.dev/sluice/pkg/api"
 )
@@ -27,14 +26,13 @@ func (s State) compareTick(m Measurement, spec Metric) (State, Measurement) {
 	if spec.Compare.Clusters > 1 {
 		sum += fmt.Sprintf(" (alpha %g, as one of %d clusters)", spec.Compare.Alpha, spec.Compare.Clusters)
 	}
-	sum += "." + s.pastText()
 	switch worse := evidence.Odds().LogWorse(); {
 	case worse >= math.Log(1/spec.Compare.Alpha) && evidence.Past.IsEnough():
-		m.Outcome, m.Message = OutcomeFail, fmt.Sprintf("The canary is worse than the stable group: %s %s times the rate.", strings.TrimSuffix(sum, ".")+",", formatNumber(roundValue(ratio*100)/100))
+		m.Outcome, m.Message = OutcomeFail, fmt.Sprintf("The canary is worse than the stable group: %s, %s times the rate.", sum, formatNumber(roundValue(ratio*100)/100))
 	case worse > 0:
-		m.Outcome, m.Message = OutcomeInconclusive, "The canary may be worse than the stable group: "+sum
+		m.Outcome, m.Message = OutcomeInconclusive, fmt.Sprintf("The canary may be worse than the stable group: %s.%s", sum, s.pastText())
 	default:
-		m.Outcome, m.Message = OutcomePass, "Nothing points to a worse canary: "+sum
+		m.Outcome, m.Message = OutcomePass, fmt.Sprintf("Nothing points to a worse canary: %s.%s", sum, s.pastText())
 	}
 	return s, m
 }

@@ -225,6 +225,26 @@ func TestAComparisonWaitsForThePast(t *testing.T) {
 	}
 }
 
+// Bursts that last long delay the decision, and the message says so until there is one.
+func TestLongBurstsAreToldUntilTheDecision(t *testing.T) {
+	t.Parallel()
+	spec := parsed(t, aComparison(func(d *api.Metric) {
+		d.Interval, d.Compare.LongestBurst, d.Compare.PassAfter = "10s", "", nil
+		d.Compare.Counts = &api.CompareCounts{CanaryBad: "a[6m]", CanaryTotal: "b[6m]", StableBad: "c[6m]", StableTotal: "d[6m]"}
+	}))
+	s := NewState(begin())
+	s.Evidence = &Evidence{Past: pastOf(5, 0, 0, 0, 0.05, 0, 0, 0.02), Tolerate: 1}
+	const told = "bursts of bad requests lasted longer"
+	s, v := compareTicks(spec, s, 10, requests(50, 500, 5, 500))
+	if v.Ended || !strings.Contains(v.Message, told) {
+		t.Errorf("after ten ticks it is %s: %s", v.Phase, v.Message)
+	}
+	_, v = compareTicks(spec, s, 400, requests(50, 500, 5, 500))
+	if v.Phase != api.MetricFailed || strings.Contains(v.Message, told) || !strings.HasSuffix(v.Message, "times the rate.") {
+		t.Errorf("in the end it is %s: %s", v.Phase, v.Message)
+	}
+}
+
 // Without a past, a canary does not pass either, however good it is.
 func TestNothingPassesWithoutThePast(t *testing.T) {
 	t.Parallel()
