@@ -15,6 +15,8 @@ const (
 	AnnotationRolloutID = "rollouts.kruise.io/rollout-id"
 	// AnnotationInProgressing marks a held workload; the value is {"rolloutName":"<name>"}.
 	AnnotationInProgressing = "rollouts.kruise.io/in-progressing"
+	// AnnotationRolloutHash carries, on a Rollout, the hash of its steps and its routing, as in status.canaryStatus.rolloutHash.
+	AnnotationRolloutHash = "rollouts.kruise.io/hash"
 	// AnnotationOriginalSpec carries, on a gateway object, its {spec,labels,annotations}
 	// from before the release, as compact JSON.
 	AnnotationOriginalSpec = "rollouts.kruise.io/original-spec-configuration"

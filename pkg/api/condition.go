@@ -3,8 +3,8 @@ package api
 // ConditionType is the type of a condition of a Rollout.
 type ConditionType string
 
-// Types of conditions. Stalled, RouteConflict, ReplicasAboveStep, StableAtRisk, CanaryUncovered and SessionsTorn are Sluice's own, the
-// others are OpenKruise's.
+// Types of conditions. Stalled, RouteConflict, ReplicasAboveStep, StableAtRisk, CanaryUncovered, SessionsTorn and MatchesDropped are Sluice's own,
+// the others are OpenKruise's.
 const (
 	ConditionProgressing ConditionType = "Progressing"
 	ConditionSucceeded   ConditionType = "Succeeded"
@@ -25,6 +25,9 @@ const (
 	// ConditionSessionsTorn is True while a gateway keeps users with one pod, and steps with a share of the traffic send these users to both versions. It
 	// does not hold the release.
 	ConditionSessionsTorn ConditionType = "SessionsTorn"
+	// ConditionMatchesDropped is True while a gateway object leaves out matches of a step that another one of the release expresses. It does not hold the
+	// release.
+	ConditionMatchesDropped ConditionType = "MatchesDropped"
 )
 
 // Reason says in one word why a condition has its status.

@@ -51,9 +51,13 @@ type SluiceStatus struct {
 	// The revision that serves while the release is under way.
 	// +optional
 	StableRevision string `json:"stableRevision,omitempty"`
-	// The revision being released, or that was released last.
+	// Digest of the pod template that is being released, or that was released last.
 	// +optional
 	CanaryRevision string `json:"canaryRevision,omitempty"`
+	// Value of the label that tells the pods of CanaryRevision apart, such as their pod-template-hash. Absent until the controller of the
+	// workload has made the revision.
+	// +optional
+	CanaryHash string `json:"canaryHash,omitempty"`
 	// The revisions that served last, newest first, as far as rollbackWindow goes.
 	// +optional
 	// +listType=atomic
@@ -65,6 +69,9 @@ type SluiceStatus struct {
 	// Hash of the steps that the release follows.
 	// +optional
 	PlanHash string `json:"planHash,omitempty"`
+	// Number of the steps of that plan.
+	// +optional
+	Steps int32 `json:"steps,omitempty"`
 	// The id that the owner of the workload gave the release.
 	// +optional
 	RolloutID string `json:"rolloutID,omitempty"`

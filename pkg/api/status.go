@@ -92,7 +92,8 @@ type CommonStatus struct {
 // CanaryStatus is the state of a partition-style or canary-style release.
 type CanaryStatus struct {
 	CommonStatus `json:",inline"`
-	// The revision being released.
+	// The revision being released: the value of the label that tells its pods apart, such as their pod-template-hash. Absent until the
+	// controller of the workload has made the revision.
 	// +optional
 	CanaryRevision string `json:"canaryRevision,omitempty"`
 	// How many pods run the new revision.
@@ -106,7 +107,8 @@ type CanaryStatus struct {
 // BlueGreenStatus is the state of a blue-green release.
 type BlueGreenStatus struct {
 	CommonStatus `json:",inline"`
-	// The revision being released.
+	// The revision being released: the value of the label that tells its pods apart, such as their pod-template-hash. Absent until the
+	// controller of the workload has made the revision.
 	// +optional
 	UpdatedRevision string `json:"updatedRevision,omitempty"`
 	// How many pods run the new revision.

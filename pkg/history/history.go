@@ -88,7 +88,8 @@ func changesOf(m api.SluiceStatus) []change {
 }
 
 // observeStatus adds the parts of the status other than transitions. Revisions and images belong to the release only while it is under way, or when
-// it has just succeeded.
+// it has just succeeded. The first ones count: a workload that goes back from a withdrawn version has other revisions in the status of the same
+// release.
 func (a *Builder) observeStatus(seen rollout.Seen) {
 	m := seen.Status.Sluice
 	for _, approval := range seen.Status.Approvals {
@@ -113,8 +114,10 @@ func (a *Builder) observeStatus(seen rollout.Seen) {
 	switch {
 	case i < 0:
 		a.facts = append(a.facts, f)
-	case f.canary != "":
+	case a.facts[i].canary == "":
 		a.facts[i] = f
+	case a.facts[i].canary == f.canary && len(f.images) > 0:
+		a.facts[i].images = f.images
 	}
 }
 

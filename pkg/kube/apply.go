@@ -182,7 +182,7 @@ func (c *Client) sendDeploymentPatch(
 func (s *Snapshot) canaryOf(a rollout.CreateCanary) workload.CanaryOf {
 	return workload.CanaryOf{
 		Name: a.Name, Replicas: a.Replicas, Epoch: a.Epoch, Revision: a.Revision,
-		RolloutName: s.rollout.Name, RolloutUID: string(s.rollout.UID), PatchLabels: s.spec.PatchLabels, PatchAnnotations: s.spec.PatchAnnotations,
+		RolloutName: s.rollout.Name, RolloutUID: string(s.rollout.UID), PatchLabels: s.spec.PatchLabels, PatchAnnotations: s.spec.PatchAnnotations, ReplicaSets: s.replicaSets,
 	}
 }
 

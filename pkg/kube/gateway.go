@@ -47,7 +47,10 @@ type gateway struct {
 	childResources   map[apiclient.Kind]schema.GroupVersionResource
 	namespaceObjects []*unstructured.Unstructured
 	ingressScript    *script.Source
-	orders           *script.Orders
+	capabilities     *script.Capabilities
+	// keptMatches has the indexes of the matches that the object takes, by the number of the step, for the steps in which it leaves out some.
+	keptMatches map[int32][]int
+	orders      *script.Orders
 	// carries are the Services whose policies a release copies for this object. policies are the policies and copies of
 	// the namespace that are attached to these Services. policiesLive is true if the API server has listed them, and
 	// not a watch.

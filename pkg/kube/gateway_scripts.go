@@ -36,6 +36,7 @@ func (o *observation) findScripts() {
 		g.renderScript, g.scriptHash = traffic.LuaScript(context.Background(), source), source.Hash
 		g.scriptStatus = &api.ScriptStatus{Object: g.ref.Kind + "/" + g.ref.Name, Source: source.Origin, Key: source.Key, Hash: source.Hash}
 		g.ingressScript, g.childKinds, g.orders, g.backendKinds, g.readKinds, g.needsClass, g.stickyEffect = nil, nil, nil, nil, nil, false, ""
+		g.capabilities = source.Capabilities
 		if c := source.Capabilities; c != nil {
 			g.referenced, g.scriptInputs, g.lag = c.Referenced, c.Tells, time.Duration(c.LagSeconds)*time.Second
 			g.childKinds, g.orders, g.backendKinds, g.needsFeatures = c.Creates, c.Orders, c.Backends, len(c.Needs) > 0
@@ -46,6 +47,7 @@ func (o *observation) findScripts() {
 		}
 	}
 	slices.SortStableFunc(s.gateways, referencedFirst)
+	s.dropMatches()
 	for _, g := range s.gateways {
 		if g.scriptStatus != nil {
 			s.Scripts = append(s.Scripts, *g.scriptStatus)

@@ -119,7 +119,7 @@ func (o *observation) readAll(ctx context.Context) error {
 // readParts reads the wanted parts. It reads objects with known names first, then their dependents, then the dependents
 // of ReplicaSets.
 func (o *observation) readParts(ctx context.Context) error {
-	for _, some := range []func(context.Context){o.readByName, o.readDependents, o.readReplacedPods} {
+	for _, some := range []func(context.Context){o.readByName, o.readDependents, o.readNewPods} {
 		group, bounded := errgroup.WithContext(ctx)
 		o.reads = group
 		some(bounded)
@@ -177,9 +177,6 @@ func (o *observation) readDependents(ctx context.Context) {
 	if o.wanted == allParts() || s.scaledByOthers() {
 		o.readAutoscalers(ctx)
 	}
-	if o.wanted == allParts() && s.spec.Style == rollout.StyleCanary && o.readsPods() {
-		o.readPods(ctx)
-	}
 	of := s.workloadMeta()
 	if o.wanted[partStableEndpoints] {
 		o.readStableEndpoints(ctx, of)
@@ -192,12 +189,12 @@ func (o *observation) readDependents(ctx context.Context) {
 	}
 }
 
-// readReplacedPods reads the pods that the workload itself has replaced.
-func (o *observation) readReplacedPods(ctx context.Context) {
+// readNewPods reads the pods of the new version, whose ReplicaSet has been read.
+func (o *observation) readNewPods(ctx context.Context) {
 	if o.wanted[partReplicaSets] && o.snapshot.object.isPresent() {
 		o.storeDependents()
 	}
-	if o.snapshot.spec.Style != rollout.StyleCanary && o.wanted == allParts() && o.readsPods() {
+	if o.wanted == allParts() && o.readsPods() {
 		o.readPods(ctx)
 	}
 }
@@ -273,8 +270,11 @@ func (o *observation) readDeployment(ctx context.Context, p part, name string, i
 func (o *observation) readReplicaSets(ctx context.Context) {
 	s, c := o.snapshot, o.client
 	selector := labels.Set{api.LabelRolloutUID: string(s.rollout.UID)}.String()
-	if s.deployment != nil && s.deployment.Spec.Selector != nil {
+	switch {
+	case s.deployment != nil && s.deployment.Spec.Selector != nil:
 		selector = metav1.FormatLabelSelector(s.deployment.Spec.Selector)
+	case s.canary != nil && s.canary.Spec.Selector != nil:
+		selector = metav1.FormatLabelSelector(s.canary.Spec.Selector)
 	}
 	o.startRead(ctx, o.accessTo("list", "apps", "replicasets", ""), func(ctx context.Context) (err error) {
 		if o.needsLiveRead(s.liveParts[partReplicaSets]) {

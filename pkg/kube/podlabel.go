@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	"golang.org/x/sync/errgroup"
-	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -21,6 +20,7 @@ import (
 	"sluice.dev/sluice/pkg/kube/apiclient"
 	"sluice.dev/sluice/pkg/kube/cache"
 	"sluice.dev/sluice/pkg/rollout"
+	"sluice.dev/sluice/pkg/workload"
 )
 
 // podPatches is how many pods the client labels at once.
@@ -38,15 +38,21 @@ type podLabelCache struct {
 	at map[types.UID]podLabelling
 }
 
-// podLabelling has the resourceVersion of the owner when all of its new pods were labelled, and the resourceVersion of
-// the pod that was labelled last.
-type podLabelling struct{ done, last string }
+// podLabelling is what the cache remembers of one owner.
+type podLabelling struct {
+	// done has the resourceVersion of the owner and the id of the release when no pod was left to label.
+	done string
+	// listed has the generation of the owner and the number of its pods when the pods were listed.
+	listed string
+	// last has the resourceVersion of the pod that was labelled last.
+	last string
+}
 
 // maxLabellings is the number of owners at which the cache forgets them all. That costs one read for each.
 const maxLabellings = 4096
 
-func (l *podLabelCache) allLabelled(runs metav1.Object) bool {
-	return l.labellingOf(runs).done == runs.GetResourceVersion()
+func (l *podLabelCache) allLabelled(of *newPods, id string) bool {
+	return l.labellingOf(of.owner).done == of.owner.GetResourceVersion()+"/"+id
 }
 
 func (l *podLabelCache) labellingOf(runs metav1.Object) podLabelling {
@@ -64,10 +70,16 @@ func (l *podLabelCache) putLabelling(runs metav1.Object, known podLabelling) {
 	l.at[runs.GetUID()] = known
 }
 
-func (l *podLabelCache) markDone(runs metav1.Object) {
-	known := l.labellingOf(runs)
-	known.done = runs.GetResourceVersion()
-	l.putLabelling(runs, known)
+func (l *podLabelCache) markDone(of *newPods, id string) {
+	known := l.labellingOf(of.owner)
+	known.done = of.owner.GetResourceVersion() + "/" + id
+	l.putLabelling(of.owner, known)
+}
+
+func (l *podLabelCache) markListed(of *newPods) {
+	known := l.labellingOf(of.owner)
+	known.listed = of.existence()
+	l.putLabelling(of.owner, known)
 }
 
 // markWritten takes in pods that were labelled.
@@ -81,44 +93,74 @@ func (l *podLabelCache) markWritten(runs metav1.Object, pods []metav1.Object) {
 	l.putLabelling(runs, known)
 }
 
-// newPodsOwner returns the owner of the new pods: the canary, or the workload's own ReplicaSet. It returns nil if the
-// owner does not exist. The selector finds the pods.
-func (s *Snapshot) newPodsOwner() (runs metav1.Object, selector labels.Set, some appsv1.ReplicaSetStatus) {
-	if s.spec.Style == rollout.StyleCanary {
-		if s.canary == nil {
-			return nil, nil, some
+// newPods are the new pods of a Deployment or of its canary, as their controllers count them.
+type newPods struct {
+	// owner is the canary, or the ReplicaSet of the workload.
+	owner metav1.Object
+	// set is the name of the ReplicaSet that controls the pods, and hash the pod-template-hash of the pods.
+	set, hash string
+	// desired, existing and ready are numbers of pods.
+	desired, existing, ready int32
+	observed                 bool
+}
+
+// existence changes when pods come or go, except for a pod that replaces a lost pod.
+func (n *newPods) existence() string {
+	return fmt.Sprintf("%d/%d", n.owner.GetGeneration(), n.existing)
+}
+
+// newPodsCounted returns the new pods, nil if there are none.
+func (s *Snapshot) newPodsCounted() *newPods {
+	set := s.newReplicaSet()
+	if s.spec.Style != rollout.StyleCanary {
+		if set == nil {
+			return nil
 		}
-		status := s.canary.Status
-		some = appsv1.ReplicaSetStatus{ObservedGeneration: status.ObservedGeneration, Replicas: status.Replicas, ReadyReplicas: status.AvailableReplicas}
-		return s.canary, labels.Set{api.LabelRolloutUID: string(s.rollout.UID)}, some
+		return &newPods{
+			owner: set, set: set.Name, hash: set.Labels[api.LabelPodTemplateHash],
+			desired: ptr.Deref(set.Spec.Replicas, 1), existing: set.Status.Replicas, ready: set.Status.ReadyReplicas, observed: set.Status.ObservedGeneration >= set.Generation,
+		}
 	}
-	if set := s.newReplicaSet(); set != nil {
-		return set, labels.Set{api.LabelPodTemplateHash: set.Labels[api.LabelPodTemplateHash]}, set.Status
+	if s.canary == nil {
+		return nil
 	}
-	return nil, nil, some
+	hash, status := workload.ObserveCanary(s.canary, s.replicaSets, s.rollout.Name, string(s.rollout.UID)).Hash, s.canary.Status
+	return &newPods{
+		owner: s.canary, set: s.canary.Name + "-" + hash, hash: hash,
+		desired: ptr.Deref(s.canary.Spec.Replicas, 1), existing: status.UpdatedReplicas, ready: status.AvailableReplicas, observed: status.ObservedGeneration >= s.canary.Generation,
+	}
 }
 
 // readPods reads the names and labels of the new pods once all of them exist. Before that, no decision depends on their
 // labels.
 func (o *observation) readPods(ctx context.Context) {
 	s, c := o.snapshot, o.client
-	if s.countUnlabelled() == 0 {
+	if s.observePodBatches().Unlabelled == 0 {
 		return
 	}
 	o.startRead(ctx, o.accessTo("list", "", "pods", ""), func(ctx context.Context) error { return c.listPods(ctx, s) })
 }
 
-// countUnlabelled returns the number of new pods without the labels of their release and batch. If the pods have
-// changed since the executor listed them, it returns 1.
-func (s *Snapshot) countUnlabelled() int32 {
-	runs, _, status := s.newPodsOwner()
+// observePodBatches returns the batches of the new pods. If the pods have changed since the executor listed them, it
+// returns one pod without a batch.
+func (s *Snapshot) observePodBatches() rollout.PodBatches {
+	pods, id := s.newPodsCounted(), s.podsReleaseID()
 	switch {
-	case runs == nil || s.podLabelCache == nil || !s.mayBeLabelled(runs, status) || s.podLabelCache.allLabelled(runs):
-		return 0
-	case s.podsOwnerVersion != runs.GetResourceVersion():
-		return 1
+	case pods == nil || s.podLabelCache == nil || !s.mayBeLabelled(pods) || s.podLabelCache.allLabelled(pods, id):
+		return rollout.PodBatches{}
+	case s.podsOwnerVersion != pods.owner.GetResourceVersion():
+		return rollout.PodBatches{Unlabelled: 1}
 	}
-	return int32(len(s.unlabelledPods("")))
+	batches, _ := workload.CountBatches(s.livePods(), id, len(s.spec.Steps))
+	return batches
+}
+
+// podsReleaseID returns the id that the new pods of a Deployment or of its canary bear.
+func (s *Snapshot) podsReleaseID() string {
+	if s.deployment == nil {
+		return ""
+	}
+	return s.releaseID(rollout.Workload{RolloutID: api.RolloutID(s.deployment), Revision: workload.TemplateRevision(s.deployment.Spec.Template)})
 }
 
 // listPods reads the names and labels of the new pods. The API server answers from its cache at once. A list from its
@@ -129,33 +171,37 @@ func (s *Snapshot) countUnlabelled() int32 {
 // can compare the versions because Kubernetes counts the writes of a whole store. If pods have a store of their own, a
 // label may come late.
 func (c *Client) listPods(ctx context.Context, s *Snapshot) error {
-	runs, _, status := s.newPodsOwner()
-	pods, upTo, err := c.listNewPods(ctx, s, "0")
+	of := s.newPodsCounted()
+	pods, upTo, err := c.listNewPods(ctx, s, of, "0")
 	if err != nil {
 		return err
 	}
-	s.podsUpToDate = !cache.IsNewerVersion(runs.GetResourceVersion(), upTo)
-	if last := c.podLabels.labellingOf(runs).last; countNotDeleting(pods) < status.Replicas || last != "" && cache.IsNewerVersion(last, upTo) {
-		if pods, _, err = c.listNewPods(ctx, s, ""); err != nil {
+	s.podsUpToDate = !cache.IsNewerVersion(of.owner.GetResourceVersion(), upTo)
+	if last := c.podLabels.labellingOf(of.owner).last; countNotDeleting(pods) < of.existing || last != "" && cache.IsNewerVersion(last, upTo) {
+		if pods, _, err = c.listNewPods(ctx, s, of, ""); err != nil {
 			return err
 		}
 		s.podsUpToDate = true
 	}
-	s.pods, s.podsOwnerVersion = pods, runs.GetResourceVersion()
-	if s.podsUpToDate && len(s.unlabelledPods("")) == 0 {
-		c.podLabels.markDone(runs)
+	s.pods, s.podsOwnerVersion = pods, of.owner.GetResourceVersion()
+	c.podLabels.markListed(of)
+	if id := s.podsReleaseID(); s.podsUpToDate && s.observePodBatches().Unlabelled == 0 {
+		c.podLabels.markDone(of, id)
 	}
 	return nil
 }
 
 // listNewPods lists the new pods at a resourceVersion; "0" takes the list in the API server's cache.
-func (c *Client) listNewPods(ctx context.Context, s *Snapshot, at string) (pods []metav1.PartialObjectMetadata, upTo string, err error) {
-	runs, of, _ := s.newPodsOwner()
-	list, err := c.metadata.Resource(podResource()).Namespace(s.rollout.Namespace).List(ctx, metav1.ListOptions{LabelSelector: of.String(), ResourceVersion: at})
+func (c *Client) listNewPods(ctx context.Context, s *Snapshot, of *newPods, at string) (pods []metav1.PartialObjectMetadata, upTo string, err error) {
+	selector := labels.Set{api.LabelPodTemplateHash: of.hash}.String()
+	list, err := c.metadata.Resource(podResource()).Namespace(s.rollout.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector, ResourceVersion: at})
 	if err != nil {
 		return nil, "", err
 	}
-	return slices.DeleteFunc(list.Items, func(pod metav1.PartialObjectMetadata) bool { return !s.isNewPod(&pod, runs) }), list.ResourceVersion, nil
+	return slices.DeleteFunc(list.Items, func(pod metav1.PartialObjectMetadata) bool {
+		controller := metav1.GetControllerOfNoCopy(&pod)
+		return controller == nil || controller.Name != of.set
+	}), list.ResourceVersion, nil
 }
 
 // countNotDeleting counts the pods that are not being deleted.
@@ -168,37 +214,30 @@ func countNotDeleting(pods []metav1.PartialObjectMetadata) (n int32) {
 	return n
 }
 
-// isNewPod reports whether a listed pod belongs to the owner of the new pods. The pods of a canary bear the Rollout's
-// UID.
-func (s *Snapshot) isNewPod(pod, runs metav1.Object) bool {
-	return s.spec.Style == rollout.StyleCanary || metav1.IsControlledBy(pod, runs)
-}
-
-// mayBeLabelled reports whether the new pods may be enough for a step.
-func (s *Snapshot) mayBeLabelled(runs metav1.Object, status appsv1.ReplicaSetStatus) bool {
-	want := int32(1)
-	switch o := runs.(type) {
-	case *appsv1.Deployment:
-		want = ptr.Deref(o.Spec.Replicas, 1)
-	case *appsv1.ReplicaSet:
-		want = ptr.Deref(o.Spec.Replicas, 1)
+// mayBeLabelled reports whether the new pods are worth a list: when all of them exist, and again when as many are ready
+// as a step may need.
+func (s *Snapshot) mayBeLabelled(pods *newPods) bool {
+	if !pods.observed || pods.existing == 0 || pods.hash == "" {
+		return false
 	}
 	tolerant := s.spec.FailureThreshold != rollout.Amount{}
-	return status.ObservedGeneration >= runs.GetGeneration() && status.ReadyReplicas > 0 && (status.ReadyReplicas >= want || tolerant)
+	ready := pods.ready > 0 && (pods.ready >= pods.desired || tolerant)
+	fresh := pods.existing >= pods.desired && s.podLabelCache.labellingOf(pods.owner).listed != pods.existence()
+	return ready || fresh || s.podsOwnerVersion == pods.owner.GetResourceVersion()
 }
 
-// unlabelledPods returns the new pods without the labels of their release and batch.
-func (s *Snapshot) unlabelledPods(id string) []metav1.Object {
+// livePods returns the new pods that are not being deleted.
+func (s *Snapshot) livePods() []metav1.Object {
 	var pods []metav1.Object
 	if s.object.isPresent() {
-		for _, pod := range s.object.UnlabelledPods(id) {
+		for _, pod := range s.object.NewPods() {
 			pods = append(pods, pod)
 		}
 		return pods
 	}
 	for i := range s.pods {
-		if pod := &s.pods[i]; pod.DeletionTimestamp == nil && pod.Labels[api.LabelRolloutID] == "" {
-			pods = append(pods, pod)
+		if s.pods[i].DeletionTimestamp == nil {
+			pods = append(pods, &s.pods[i])
 		}
 	}
 	return pods
@@ -223,27 +262,32 @@ func labelValue(id, revision string) string {
 // labelPods labels the new pods with their release and batch.
 func (c *Client) labelPods(ctx context.Context, s *Snapshot, a rollout.LabelPods) error {
 	id := labelValue(a.RolloutID, a.Revision)
-	runs, _, _ := s.newPodsOwner()
+	of := s.newPodsCounted()
 	switch {
 	case s.object.isPresent(): // its pods have been read
-	case runs == nil:
+	case of == nil || of.hash == "":
 		return apiclient.StaleAction(a)
-	case s.podsOwnerVersion != runs.GetResourceVersion():
+	case s.podsOwnerVersion != of.owner.GetResourceVersion():
 		if err := c.listPods(ctx, s); err != nil {
 			return apiclient.ActionError(a, s.accessTo("list", "", "pods", ""), err)
 		}
 	}
-	pods := s.unlabelledPods(id)
-	err := c.labelEach(ctx, s, a, pods, map[string]any{
-		api.LabelRolloutID: id, api.LabelRolloutBatchID: strconv.Itoa(int(a.Batch)),
-		api.LabelNoNeedUpdate: nil, // the pod may have it from an older release that updated it in place
+	batches, pods := workload.CountBatches(s.livePods(), id, len(s.spec.Steps))
+	assigned := batches.AssignBatches(a.Plan)
+	pods = pods[:len(assigned)]
+	err := c.labelEach(ctx, s, a, pods, func(i int) map[string]any {
+		give := map[string]any{api.LabelRolloutID: id, api.LabelRolloutBatchID: strconv.Itoa(int(assigned[i]))}
+		if !workload.IsKeptPod(pods[i], id) {
+			give[api.LabelNoNeedUpdate] = nil // the pod may have it from an older release that updated it in place
+		}
+		return give
 	})
-	if err != nil || runs == nil {
+	if err != nil || s.object.isPresent() {
 		return err
 	}
-	c.podLabels.markWritten(runs, pods)
-	if s.podsUpToDate {
-		c.podLabels.markDone(runs)
+	c.podLabels.markWritten(of.owner, pods)
+	if s.podsUpToDate && int(batches.Unlabelled) == len(assigned) {
+		c.podLabels.markDone(of, id)
 	}
 	return nil
 }
@@ -258,16 +302,16 @@ func (c *Client) labelKeptPods(ctx context.Context, s *Snapshot, a rollout.Label
 	for _, pod := range s.object.UnlabelledKeptPods(id) {
 		pods = append(pods, pod)
 	}
-	return c.labelEach(ctx, s, a, pods, map[string]any{api.LabelNoNeedUpdate: id})
+	return c.labelEach(ctx, s, a, pods, func(int) map[string]any { return map[string]any{api.LabelNoNeedUpdate: id} })
 }
 
-// labelEach sets the labels on each pod.
-func (c *Client) labelEach(ctx context.Context, s *Snapshot, a rollout.Action, pods []metav1.Object, give map[string]any) error {
+// labelEach sets labels on each pod. labelsOf returns those of a pod, by its index.
+func (c *Client) labelEach(ctx context.Context, s *Snapshot, a rollout.Action, pods []metav1.Object, labelsOf func(int) map[string]any) error {
 	patches, bounded := errgroup.WithContext(ctx)
 	patches.SetLimit(podPatches)
-	for _, pod := range pods {
+	for i, pod := range pods {
 		patches.Go(func() error {
-			labelled, err := c.labelPod(bounded, pod, give)
+			labelled, err := c.labelPod(bounded, pod, labelsOf(i))
 			switch {
 			case apiclient.IsNotFound(err):
 				pod.SetDeletionTimestamp(&metav1.Time{}) // the pod was deleted in the meantime

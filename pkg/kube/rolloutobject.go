@@ -21,10 +21,14 @@ func (c *Client) getRollout(ctx context.Context, key types.NamespacedName) (*api
 	})
 }
 
-// CommitStatus writes the status, unless the Rollout already has it. Afterwards the snapshot has the new Rollout, and
+// CommitStatus writes the status, unless the Rollout already has it. It first copies the rolloutHash of the status to an
+// annotation of the Rollout, where clients of OpenKruise read it. Afterwards the snapshot has the new Rollout, and
 // routes for its current step. CommitStatus fails with a conflict if the Rollout was changed since it was read, for
 // example by an approval. [apiclient.IsGone] recognizes the error for a deleted Rollout.
 func (c *Client) CommitStatus(ctx context.Context, s *Snapshot, status api.RolloutStatus) error {
+	if err := c.annotateRolloutHash(ctx, s, status); err != nil {
+		return err
+	}
 	if apiequality.Semantic.DeepEqual(s.rollout.Status, status) {
 		return nil
 	}
@@ -42,6 +46,18 @@ func (c *Client) CommitStatus(ctx context.Context, s *Snapshot, status api.Rollo
 	s.observedAt = began
 	s.storeRollout(c, updated)
 	s.updateView()
+	return nil
+}
+
+func (c *Client) annotateRolloutHash(ctx context.Context, s *Snapshot, status api.RolloutStatus) error {
+	common := status.Common()
+	if common == nil || common.RolloutHash == "" || s.rollout.DeletionTimestamp != nil || s.rollout.Annotations[api.AnnotationRolloutHash] == common.RolloutHash {
+		return nil
+	}
+	err := c.patchRolloutMetadata(ctx, s, map[string]any{"annotations": map[string]any{api.AnnotationRolloutHash: common.RolloutHash}})
+	if err != nil {
+		return apiclient.RolloutError("annotate", s.rollout, err)
+	}
 	return nil
 }
 

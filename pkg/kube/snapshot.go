@@ -94,7 +94,7 @@ func (s *Snapshot) updateView() {
 	s.Seen.Workload = s.observeWorkload()
 	if s.canary != nil {
 		c := workload.ObserveCanary(s.canary, s.replicaSets, r.Name, uid)
-		c.Unlabelled = s.countUnlabelled()
+		c.Batches = s.observePodBatches()
 		s.Seen.Canary = &c
 	}
 	for _, b := range s.backends {
@@ -103,9 +103,10 @@ func (s *Snapshot) updateView() {
 	s.Seen.TrafficRouting = s.observeTrafficRouting()
 	s.Seen.Autoscalers = s.observeAutoscalers()
 	s.Seen.AtRisk, s.Seen.Uncovered, s.Seen.Torn = s.needProblem, s.coverageProblem, s.stickySessionProblem()
+	s.Seen.Dropped = s.droppedMatchProblem()
 	steps := s.stepsToRender()
 	for _, g := range s.gateways {
-		s.Seen.Routes = append(s.Seen.Routes, g.observeRoute(s.releaseFor(g), steps))
+		s.Seen.Routes = append(s.Seen.Routes, g.observeRoute(s.releaseFor(g), g.withoutDroppedMatches(steps)))
 	}
 }
 
@@ -115,7 +116,7 @@ func (s *Snapshot) observeWorkload() *rollout.Workload {
 	case s.object.isPresent():
 		w = s.object.observedOrIdle(s.rollout.Name)
 		if s.releaseState().InStep() {
-			w.Unlabelled = int32(len(s.object.UnlabelledPods(s.releaseID(w))))
+			w.Batches, _ = workload.CountBatches(s.livePods(), s.releaseID(w), len(s.spec.Steps))
 		}
 		if s.spec.RollbackInBatch {
 			w.UnlabelledKept = int32(len(s.object.UnlabelledKeptPods(labelValue(rollout.RollbackID(w.RolloutID, w.Revision), w.Revision))))
@@ -125,7 +126,7 @@ func (s *Snapshot) observeWorkload() *rollout.Workload {
 		w = workload.ObserveDeployment(d, s.replicaSets, s.rollout.Name)
 		w.AutoscalerActive = meddled
 		if s.spec.Style != rollout.StyleCanary {
-			w.Unlabelled = s.countUnlabelled()
+			w.Batches = s.observePodBatches()
 		}
 	default:
 		return nil

@@ -64,15 +64,15 @@ func web(t *testing.T) *workloadObject {
 func TestPodsOfAVersionThatReturnsAreLabelledAsItsOwn(t *testing.T) {
 	t.Parallel()
 	w := web(t)
-	s := &Snapshot{object: w, rollout: &api.Rollout{Status: api.RolloutStatus{Sluice: &api.SluiceStatus{
+	s := &Snapshot{object: w, spec: rollout.Spec{Steps: make([]rollout.Step, 2)}, rollout: &api.Rollout{Status: api.RolloutStatus{Sluice: &api.SluiceStatus{
 		Epoch: 2, State: string(rollout.StatePaused), CanaryRevision: "another",
 	}}}}
-	if got := s.observeWorkload(); got.Unlabelled != 1 {
-		t.Errorf("%d pods have no id, want 1", got.Unlabelled)
+	if got := s.observeWorkload(); got.Batches.Unlabelled != 1 {
+		t.Errorf("%d pods have no id, want 1", got.Batches.Unlabelled)
 	}
-	w.Pods[1].Labels[api.LabelRolloutID] = s.observeWorkload().Revision
-	if got := s.observeWorkload(); got.Unlabelled != 0 {
-		t.Errorf("%d pods are to be labelled with the id that they bear", got.Unlabelled)
+	w.Pods[1].Labels[api.LabelRolloutID], w.Pods[1].Labels[api.LabelRolloutBatchID] = s.observeWorkload().Revision, "2"
+	if got := s.observeWorkload(); got.Batches.Unlabelled != 0 {
+		t.Errorf("%d pods are to be labelled with the id that they bear", got.Batches.Unlabelled)
 	}
 }
 

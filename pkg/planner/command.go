@@ -55,7 +55,7 @@ func (p *planner) reportStatusEdits() {
 		{"stableRevision", shown.StableRevision, p.c.StableRevision}, {names, revision, *rollout.StatusRevision(&p.status)},
 		{"rolloutHash", shown.RolloutHash, p.c.RolloutHash}, {"observedRolloutID", shown.ObservedRolloutID, p.c.ObservedRolloutID},
 	} {
-		if field.foreign != field.own {
+		if field.foreign != field.own && field.foreign != p.m.CanaryRevision { // earlier versions of Sluice showed that digest
 			p.noteRevertedEdit(fmt.Sprintf("%s.%s %q was taken back: it only shows what Sluice does; change the workload instead", in, field.name, field.foreign))
 		}
 	}

@@ -48,7 +48,7 @@ func (p *planner) withdrawVersion() bool {
 	case present != "" && (state == rollout.StateIdle && p.seen.Workload.Adopted || state == rollout.StateInitializing || state == rollout.StateAborted && p.onlyStableRuns()):
 		good := p.revisionToReturnTo()
 		p.endRuns()
-		p.m.StableRevision, p.m.CanaryRevision = good.Hash, good.Revision
+		p.m.StableRevision, p.m.CanaryRevision, p.m.CanaryHash = good.Hash, good.Revision, good.Hash
 		p.startFinalising(api.FinaliseWithdrawn, fmt.Sprintf("the fleet has withdrawn %s, and the workload goes back to the version before", present))
 		return true
 	}

@@ -173,7 +173,7 @@ func TestPlanMendsALostCanary(t *testing.T) {
 		},
 		"and is then deleted": {
 			aRelease().AtStep(2).Paused().With(func(g *given) { g.Canary.Revision = "v0"; g.unrouted() }).Planned().After(3 * time.Second),
-			outcome{State: rollout.StatePaused, Step: 2, Actions: []string{"delete canary demo-canary"}, Message: "waiting for traffic that is still on its way to the canary"},
+			outcome{State: rollout.StatePaused, Step: 2, Actions: []string{"delete canary demo-canary"}, Message: "Rollout is in Progressing"},
 		},
 		"an older canary that is going is waited for": {
 			aRelease().With(func(g *given) { g.StableService.Hash = "h1"; g.Pods(1, 1); g.Canary.Deleting = true }),

@@ -182,9 +182,9 @@ func (p *planner) startRelease() {
 		p.m.GraceUntil, p.m.GraceFor = nil, ""
 	}
 	p.m.RouteDigest, p.m.Contests = "", nil
-	p.m.CanaryRevision = w.Revision
+	p.m.CanaryRevision, p.m.CanaryHash = w.Revision, ""
 	p.m.RolloutID = w.RolloutID
-	p.m.PlanHash = p.seen.Spec.Hash
+	p.followPlan()
 	p.status.Analysis = nil
 	why := "a new version of the workload is held"
 	if !w.Held {
@@ -211,8 +211,11 @@ func (p *planner) recordStableRevision() {
 		}
 	}
 	p.recordRecentRevision()
-	p.m.CanaryRevision, p.m.RolloutID = w.Revision, w.RolloutID
-	p.m.PlanHash = p.seen.Spec.Hash
+	if p.m.CanaryRevision != w.Revision {
+		p.m.CanaryRevision, p.m.CanaryHash = w.Revision, ""
+	}
+	p.m.RolloutID = w.RolloutID
+	p.followPlan()
 	p.goToStep(int32(len(p.seen.Spec.Steps)))
 }
 
@@ -315,7 +318,7 @@ func (p *planner) planInitializing() {
 	if !p.permitted(1) {
 		return
 	}
-	p.m.PlanHash = p.seen.Spec.Hash
+	p.followPlan()
 	p.goToStep(1)
 	p.enterState(rollout.StateBeforeUpgrade, "StepStarted", "Rollout is in Progressing", "")
 }

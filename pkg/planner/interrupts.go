@@ -132,20 +132,70 @@ func (p *planner) holdStoppedRelease() bool {
 	return false
 }
 
+// followPlan makes the steps of the spec those that the release follows.
+func (p *planner) followPlan() {
+	p.m.PlanHash, p.m.Steps = p.seen.Spec.Hash, int32(len(p.seen.Spec.Steps))
+}
+
 // restartEditedStep restarts the current step if its plan was edited: exposure follows the new plan, and an approval of the old plan does not count
 // for the new one.
 func (p *planner) restartEditedStep() bool {
 	if p.m.PlanHash == p.seen.Spec.Hash {
 		return false
 	}
-	if !p.permitted(min(p.m.Step, int32(len(p.seen.Spec.Steps)))) {
+	step := p.stepOfNewPlan()
+	if !p.permitted(step) {
 		return true
 	}
-	p.m.PlanHash = p.seen.Spec.Hash
-	p.goToStep(min(p.m.Step, int32(len(p.seen.Spec.Steps))))
-	p.enterState(rollout.StateBeforeUpgrade, "PlanChanged", "the steps of the Rollout were changed", "")
+	message := "the steps of the Rollout were changed"
+	if was := p.seen.Status.Sluice.Step; step != was {
+		message = fmt.Sprintf("the number of steps of the Rollout was changed, and the present pods belong to step %d, no longer to step %d", step, was)
+	}
+	p.followPlan()
+	p.goToStep(step)
+	p.enterState(rollout.StateBeforeUpgrade, "PlanChanged", message, "")
 	return true
 }
+
+// stepOfNewPlan returns the step at which the release goes on after an edit of its steps. If their number is the same, that is the current one. If
+// the number has changed, it is the first step that asks for at least the present new pods, as in OpenKruise, and the current one if that does. But an
+// edit never reaches the last step of all pods, which takes no approval, unless it is the only one or all pods are new already.
+func (p *planner) stepOfNewPlan() int32 {
+	total, current := int32(len(p.seen.Spec.Steps)), p.seen.Status.Sluice.Step
+	if p.m.Steps == 0 || p.m.Steps == total { // 0: an earlier version of Sluice wrote the status
+		return min(current, total)
+	}
+	have, all := p.replacedPods()
+	covers := func(n int32) bool { return p.podsOf(p.seen.Spec.Steps[n-1], all) >= have }
+	if current <= total && covers(current) {
+		return current
+	}
+	step := int32(1)
+	for step < total && !covers(step) {
+		step++
+	}
+	if step > 1 && have < all && p.seen.Spec.StepPasses(step) {
+		step--
+	}
+	return step
+}
+
+// replacedPods returns the number of pods that the steps have created so far, and the number of all pods that they create.
+func (p *planner) replacedPods() (have, all int32) {
+	w := p.seen.Workload
+	switch {
+	case p.m.RollbackReplicas > 0:
+		return p.m.RollbackReplicas - (p.totalReplicas() - p.templateRevision().Replicas), p.m.RollbackReplicas
+	case p.inPlace():
+		return p.templateRevision().Replicas, w.DesiredReplicas
+	case p.canaryLost():
+		return 0, w.DesiredReplicas
+	}
+	return p.seen.Canary.Replicas, w.DesiredReplicas
+}
+
+// reasonJumped is the reason of the transition to a step that a user asked for.
+const reasonJumped = "Jumped"
 
 // jumpToStep follows a nextStepIndex that a user set.
 func (p *planner) jumpToStep() bool {
@@ -162,7 +212,7 @@ func (p *planner) jumpToStep() bool {
 		return true
 	}
 	p.goToStep(next)
-	p.enterState(rollout.StateBeforeUpgrade, "Jumped", fmt.Sprintf("nextStepIndex was set to %d", next), p.seen.Editor)
+	p.enterState(rollout.StateBeforeUpgrade, reasonJumped, fmt.Sprintf("nextStepIndex was set to %d", next), p.seen.Editor)
 	return true
 }
 

@@ -243,7 +243,10 @@ func TestPlanTurnsAside(t *testing.T) {
 			outcome{State: rollout.StateTrafficRouting, Step: 1, Actions: []string{"route step 1 on VirtualService demo"}, Message: "Rollout is in Progressing"},
 		},
 		"a jump to the same step begins it again": {
-			aRelease().AtStep(2).Paused().Jumping(2), outcome{State: rollout.StatePaused, Step: 2, Message: confirm2},
+			aRelease().AtStep(2).Paused().Jumping(2), outcome{State: rollout.StateTrafficRouting, Step: 2, Message: "Rollout has jumped to step(2/3), whose pods and routes are there"},
+		},
+		"a jump shows for two seconds": {
+			aRelease().AtStep(2).Paused().Jumping(2).Planned().After(2 * time.Second), outcome{State: rollout.StatePaused, Step: 2, Message: confirm2},
 		},
 		"a jump beyond the last step is taken back": {
 			aRelease().AtStep(2).Paused().Jumping(9),

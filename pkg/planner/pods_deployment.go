@@ -51,7 +51,12 @@ func (p *planner) updateNotStarted() bool {
 	return !w.TakenOver && w.Paused && w.Observed && p.templateRevision().Hash == "" && len(others) == 0 && stable != nil && stable.Replicas >= w.DesiredReplicas
 }
 
+// waitForPods waits for the pods of the step. Those that exist already get their labels. In a rollback in batches, the pods that it keeps would get
+// the labels first, so it labels all pods at the end of the step.
 func (p *planner) waitForPods() {
+	if p.m.RollbackReplicas == 0 && !p.podsLabelled() {
+		return
+	}
 	want := p.desiredNewPods()
 	p.lacks = unmetNewPods(p.stepPodsReady(), want)
 	if p.m.RollbackReplicas > 0 {

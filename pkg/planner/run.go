@@ -40,8 +40,9 @@ func (r *Run) Plan(seen rollout.Seen, now time.Time) rollout.Decision {
 	}
 	if len(d.Actions) == 0 && len(d.KubeEvents) == 0 && len(r.kubeEvents) == 0 && differsInProgressOnly(before, d.Status) {
 		// The result of the last actions is visible without a message, unless the next event takes a while.
+		show := now.Add(progressIntervalOf(rollout.State(d.Status.Sluice.State)))
 		d.Status = before
-		if show := now.Add(progressInterval); d.WakeAt.IsZero() || show.Before(d.WakeAt) {
+		if d.WakeAt.IsZero() || show.Before(d.WakeAt) {
 			d.WakeAt = show
 		}
 	}

@@ -108,8 +108,11 @@ func (p *planner) projectStep() {
 	if w != nil {
 		c.ObservedWorkloadGeneration = w.Generation
 	}
-	p.projectRevisions()
 	c.PodTemplateHash = p.podTemplateHash()
+	if c.PodTemplateHash != "" {
+		p.m.CanaryHash = c.PodTemplateHash
+	}
+	p.projectRevisions()
 	p.projectPods()
 	p.status.CurrentStepIndex, p.status.CurrentStepState = c.CurrentStepIndex, c.CurrentStepState
 }
@@ -118,7 +121,7 @@ func (p *planner) projectStep() {
 func (p *planner) projectRevisions() {
 	m, c := p.m, p.c
 	c.StableRevision, c.RolloutHash, c.ObservedRolloutID = m.StableRevision, m.PlanHash, m.RolloutID
-	*rollout.StatusRevision(&p.status) = m.CanaryRevision
+	*rollout.StatusRevision(&p.status) = m.CanaryHash
 	if c.ObservedRolloutID == "" {
 		c.ObservedRolloutID = rollout.ReleaseID("", *m)
 	}
@@ -157,6 +160,7 @@ func (p *planner) projectConditions() {
 	p.projectWarning(api.ConditionStableAtRisk, p.seen.AtRisk, !p.workloadGone() && (p.stablePods() > 0 || p.stableReturns()))
 	p.projectWarning(api.ConditionCanaryUncovered, p.seen.Uncovered, !p.workloadGone())
 	p.projectWarning(api.ConditionSessionsTorn, p.seen.Torn, !p.workloadGone())
+	p.projectWarning(api.ConditionMatchesDropped, p.seen.Dropped, !p.workloadGone())
 	held := p.held
 	if held == nil {
 		held = p.warningProblem()

@@ -8,10 +8,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
 )
 
 // progressInterval is the minimum time between two writes of the status that change only progress.
 const progressInterval = 5 * time.Second
+
+// settledInterval replaces progressInterval once a step has had its pods. Their number then changes only if a user scales the workload, or if pods fail.
+const settledInterval = time.Second
+
+func progressIntervalOf(state rollout.State) time.Duration {
+	if state.InStep() && state != rollout.StateBeforeUpgrade && state != rollout.StateUpgrade {
+		return settledInterval
+	}
+	return progressInterval
+}
 
 // throttleStatus keeps the earlier status if only progress has changed and the last write was a moment ago. Otherwise pods that become ready one by
 // one would cost one write each. The executor writes the status at once when the release waits for nothing any more.
@@ -24,7 +35,7 @@ func (p *planner) throttleStatus() {
 		since = grace.Time // the present changes came only after the grace period
 	}
 	arrived := !p.waiting && len(p.actions) == 0
-	if due := since.Add(progressInterval); !arrived && p.now.Before(due) {
+	if due := since.Add(progressIntervalOf(p.currentState())); !arrived && p.now.Before(due) {
 		p.status, p.show = *p.seen.Status.DeepCopy(), due
 		return
 	}
@@ -37,14 +48,15 @@ func OnlyProgress(a, b api.RolloutStatus) bool {
 	return reflect.DeepEqual(withoutProgress(a), withoutProgress(b))
 }
 
-// withoutProgress returns a status without the fields that only readers use and no decision depends on. These are the numbers of pods, the awaited
+// withoutProgress returns a status without the fields that only readers use and no decision depends on. These are the numbers of pods, their hash, the awaited
 // event and the current task at the end of the release. The problem that stalls a release is not progress.
 func withoutProgress(s api.RolloutStatus) api.RolloutStatus {
 	s.Message, s.Conditions = "", slices.Clone(s.Conditions)
 	s.CanaryStatus, s.BlueGreenStatus, s.Sluice = shallowCopy(s.CanaryStatus), shallowCopy(s.BlueGreenStatus), shallowCopy(s.Sluice)
 	for i := range s.Conditions {
 		switch c := &s.Conditions[i]; c.Type {
-		case api.ConditionStalled, api.ConditionRouteConflict, api.ConditionStableAtRisk, api.ConditionCanaryUncovered, api.ConditionSessionsTorn:
+		case api.ConditionStalled, api.ConditionRouteConflict, api.ConditionStableAtRisk, api.ConditionCanaryUncovered, api.ConditionSessionsTorn,
+			api.ConditionMatchesDropped:
 		default:
 			c.Message, c.LastUpdateTime = "", metav1.Time{}
 		}
@@ -53,13 +65,13 @@ func withoutProgress(s api.RolloutStatus) api.RolloutStatus {
 		c.Message, c.FinalisingStep, c.PodTemplateHash, c.LastUpdateTime, c.ObservedWorkloadGeneration = "", "", "", nil, 0
 	}
 	if c := s.CanaryStatus; c != nil {
-		c.CanaryReplicas, c.CanaryReadyReplicas = 0, 0
+		c.CanaryRevision, c.CanaryReplicas, c.CanaryReadyReplicas = "", 0, 0
 	}
 	if c := s.BlueGreenStatus; c != nil {
-		c.UpdatedReplicas, c.UpdatedReadyReplicas = 0, 0
+		c.UpdatedRevision, c.UpdatedReplicas, c.UpdatedReadyReplicas = "", 0, 0
 	}
 	if s.Sluice != nil {
-		s.Sluice.Finalise, s.Sluice.Traffic = "", ""
+		s.Sluice.Finalise, s.Sluice.Traffic, s.Sluice.CanaryHash = "", "", ""
 	}
 	return s
 }

@@ -38,12 +38,31 @@ func (p *planner) planUpgrade() {
 }
 
 func (p *planner) planTrafficRouting() {
-	if !p.ensureStep() {
+	if !p.ensureStep() || !p.jumpShown() {
 		return
 	}
 	p.m.PauseSeq++
 	p.enterState(rollout.StateAnalysis, "Routed", fmt.Sprintf("the traffic of step %d is routed", p.m.Step), "")
 	p.updateRoutedAt()
+}
+
+// jumpVisible is how long a jump shows at least in currentStepState. OpenKruise takes more than 3 s for a jump, and its clients poll once a second until
+// they see another state than StepPaused. Pods and routes do not wait for this.
+const jumpVisible = 2 * time.Second
+
+// jumpShown reports whether clients that poll had the time to see that the release has jumped to the step.
+func (p *planner) jumpShown() bool {
+	for t := range p.stateTransitions() {
+		if rollout.State(t.To) != rollout.StateBeforeUpgrade {
+			continue
+		}
+		if shown := t.Time.Add(jumpVisible); t.Reason == reasonJumped && p.now.Before(shown) {
+			p.waitUntil(shown, "Rollout has jumped to step(%d/%d), whose pods and routes are there", p.m.Step, len(p.seen.Spec.Steps))
+			return false
+		}
+		return true
+	}
+	return true
 }
 
 // planPaused keeps the step as it is and repairs drift until the pause may end.
@@ -164,6 +183,9 @@ func (p *planner) ensureCanary() bool {
 	}
 	allowed := p.seen.Spec.FailureThreshold.Of(c.Updated)
 	if !c.Observed || c.Updated < want || c.Available+allowed < want || want > 0 && c.Available == 0 {
+		if !p.podsLabelled() {
+			return false
+		}
 		p.lacks = fmt.Sprintf("not all of its %d canary pods are available", want)
 		p.waitForEvent("Rollout is in step(%d/%d), and upgrade workload to new version: %d of %d canary pods are available",
 			p.m.Step, len(p.seen.Spec.Steps), c.Available, want)

@@ -409,14 +409,14 @@ func (a FreeTrafficRouting) String() string  { return "release TrafficRouting " 
 type LabelPods struct {
 	// RolloutID is the owner's id of the release. Revision replaces it if it is not a valid label value.
 	RolloutID, Revision string
-	// Batch is the step, counted from 1.
-	Batch int32
+	// Plan has the number of pods of each batch, from batch 1 to that of the current step.
+	Plan []int32
 }
 
 // RaisesExposure is false because no selector uses these labels.
 func (LabelPods) RaisesExposure() bool { return false }
 
-func (a LabelPods) String() string { return fmt.Sprintf("label pods of batch %d", a.Batch) }
+func (a LabelPods) String() string { return fmt.Sprintf("label pods of batch %d", len(a.Plan)) }
 
 // LabelKeptPods marks the pods that already run the version of a rollback, so they need no update.
 type LabelKeptPods struct {

@@ -88,6 +88,9 @@ type Seen struct {
 	Uncovered *Problem
 	// Torn is the problem that a step with a share of the traffic sends users with a sticky session to both versions; nil without such a problem.
 	Torn *Problem
+	// Dropped is the problem that a gateway object does not express all matches of a step, which another one of the release does; nil without such a
+	// problem.
+	Dropped *Problem
 	// Permit is the last permit that the hub of the fleet has given this Rollout, verified; nil without one.
 	Permit *api.FleetPermit
 	// Blocked are the versions that the hub has withdrawn or unblocked, as its last message says.
@@ -173,8 +176,8 @@ type Workload struct {
 	ReplicaSetsFrozen bool
 	// HasOrdinals: its pods are numbered, and replaced from the last one down to the partition.
 	HasOrdinals bool
-	// Unlabelled is the number of new pods that do not tell yet which release and batch they belong to.
-	Unlabelled int32
+	// Batches are the batches of the new pods.
+	Batches PodBatches
 	// UnlabelledKept is the number of pods of its template that no rollback in batches has marked as those that it keeps.
 	UnlabelledKept int32
 	Deleting       bool
@@ -239,8 +242,8 @@ type Canary struct {
 	// Hash is the pod-template-hash of its pods, "" until its Revision exists.
 	Hash     string
 	Deleting bool
-	// Unlabelled is the number of its pods that do not tell yet which release and batch they belong to.
-	Unlabelled int32
+	// Batches are the batches of its pods.
+	Batches PodBatches
 }
 
 // Service is what a release needs to know of a Service.

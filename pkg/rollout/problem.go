@@ -73,6 +73,9 @@ const (
 // ReasonPolicyOfStable is the reason of the condition CanaryUncovered: a policy covers the stable version only, and the release does not copy it.
 const ReasonPolicyOfStable api.Reason = "PolicyOfStable"
 
+// ReasonMatchesDropped is the reason of the condition of that name: a gateway object leaves out matches of a step that another one expresses.
+const ReasonMatchesDropped api.Reason = "MatchesDropped"
+
 // ReasonStickySessions is the reason of the condition SessionsTorn: a gateway would keep users with one pod, and shares each request between the versions.
 const ReasonStickySessions api.Reason = "StickySessions"
 

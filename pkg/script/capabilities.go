@@ -45,6 +45,9 @@ type Capabilities struct {
 	And              bool `json:"and,omitempty"`
 	Or               bool `json:"or,omitempty"`
 	MatchesAndWeight bool `json:"matchesAndWeight,omitempty"`
+	// HeaderOrCookie: without Or, a step may have two matches if one of them is a
+	// header with the name canary-by-cookie, whose value is the name of a cookie.
+	HeaderOrCookie bool `json:"headerOrCookie,omitempty"`
 	// HeaderModifier are the supported changes of request headers: set, add, remove.
 	// HeadersOfMatches: a step may change headers only of requests that match, and
 	// not of a share of the requests.
@@ -227,8 +230,8 @@ func (c *Capabilities) capabilityRefusal(in Input) string {
 		return fmt.Sprintf("it shares traffic in steps of %g%%", cmp.Or(c.WeightStep, 1))
 	case len(in.Matches) > 0 && len(c.Paths)+len(c.Headers)+len(c.QueryParams) == 0:
 		return "it takes no matches"
-	case len(in.Matches) > 1 && !c.Or:
-		return "it takes one match a step"
+	case len(in.Matches) > 1 && !c.takesSeveral(in.Matches):
+		return c.severalRefusal()
 	case len(in.Matches) > 0 && in.CanaryWeight >= 0 && !c.MatchesAndWeight:
 		return "it cannot have matches and a share of the traffic in one step"
 	}
@@ -238,15 +241,8 @@ func (c *Capabilities) capabilityRefusal(in Input) string {
 	if in.Mirror != 0 && c.MirrorStep != 0 && !isMultiple(in.Mirror, c.MirrorStep) {
 		return fmt.Sprintf("it copies requests in steps of %g%%, and mirror asks for %g%%", c.MirrorStep, in.Mirror)
 	}
-	for i, rule := range in.Rules {
-		if why := c.ruleRefusal(rule); why != "" {
-			return fmt.Sprintf("matches[%d]: %s", i, why)
-		}
-	}
-	for i, match := range in.Matches {
-		if why := c.matchRefusal(match); why != "" {
-			return fmt.Sprintf("matches[%d]: %s", i, why)
-		}
+	if why := c.conditionRefusal(in); why != "" {
+		return why
 	}
 	if why := c.modifierRefusal(in.RequestHeaderModifier); why != "" {
 		return why
@@ -258,6 +254,28 @@ func (c *Capabilities) capabilityRefusal(in Input) string {
 		return "it changes headers of requests that match, and not of a share of the traffic"
 	}
 	return c.featureRefusal(in)
+}
+
+func (c *Capabilities) severalRefusal() string {
+	if c.HeaderOrCookie {
+		return "it takes one match a step, or a header and a cookie (" + cookieHeader + ")"
+	}
+	return "it takes one match a step"
+}
+
+// conditionRefusal refuses conditions of matches.
+func (c *Capabilities) conditionRefusal(in Input) string {
+	for i, rule := range in.Rules {
+		if why := c.ruleRefusal(rule); why != "" {
+			return fmt.Sprintf("matches[%d]: %s", i, why)
+		}
+	}
+	for i, match := range in.Matches {
+		if why := c.matchRefusal(match); why != "" {
+			return fmt.Sprintf("matches[%d]: %s", i, why)
+		}
+	}
+	return ""
 }
 
 // changesShare reports whether the step changes headers of a share of the requests,

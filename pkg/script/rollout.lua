@@ -933,10 +933,13 @@ end
 function ingress.canary(prefix, queries)
     local matches = obj.matches or {}
     ingress.decided(prefix)
-    if #matches > 1 then
-        error("a canary Ingress takes one match, and the step has " .. #matches, 0)
+    if #matches > 2 then
+        error("a canary Ingress takes a header and a cookie, and the step has " .. #matches .. " matches", 0)
     end
     local annotations = matches[1] and ingress.match(prefix, matches[1], queries) or ingress.begin(prefix, queries)
+    for name, value in pairs(matches[2] and ingress.match(prefix, matches[2], queries) or {}) do
+        annotations[name] = value
+    end
     if obj.fineWeight then
         local thousandths = math.floor(obj.fineWeight * 1000 + 0.5)
         annotations[prefix .. "canary-weight"], annotations[prefix .. "canary-weight-total"] = tostring(thousandths), "100000"

@@ -303,7 +303,7 @@ func (p *simulation) continueRelease(h runEnd) (over bool, err error) {
 // recordRefusals reports whether a user must change something before the release continues, and records the reasons.
 func (p *simulation) recordRefusals(r runEnd) bool {
 	i := slices.IndexFunc(r.status.Conditions, func(c api.Condition) bool { return c.Type == api.ConditionStalled && c.Message == r.status.Message })
-	for _, warning := range []*rollout.Problem{r.seen.AtRisk, r.seen.Uncovered, r.seen.Torn} {
+	for _, warning := range []*rollout.Problem{r.seen.AtRisk, r.seen.Uncovered, r.seen.Torn, r.seen.Dropped} {
 		if warning != nil {
 			p.rec.addWarning(warning.Message)
 		}

@@ -18,7 +18,7 @@ import (
 // that lead to the stable Service, and the annotations that the class's own script sets. others are the Ingresses of the namespace.
 func IngressScript(ctx context.Context, source script.Source, others []*unstructured.Unstructured) Script {
 	return func(in script.Input) (script.Output, error) {
-		if in.CanaryWeight <= 0 && len(in.Matches) == 0 && in.Mirror == 0 {
+		if in.CanaryWeight == script.NoWeight && len(in.Matches) == 0 && in.Mirror == 0 {
 			return script.Output{Spec: in.Spec}, nil
 		}
 		main := stringAt(in.Of, "metadata", "name")

@@ -16,7 +16,8 @@ import (
 	"sluice.dev/sluice/pkg/rollout"
 )
 
-// annotationOfRevision carries, on a canary Deployment, the Revision that it was made of. Its own template differs by a label.
+// annotationOfRevision carries, on a canary Deployment, the Revision that it was made of. Its own template may differ by labels and
+// annotations.
 const annotationOfRevision = "sluice.dev/revision"
 
 // maxLabelValue is how long the value of a label may be.
@@ -28,6 +29,8 @@ type CanaryOf struct {
 	Replicas int32
 	Epoch    int64
 	Revision string
+	// ReplicaSets are those of the stable Deployment; it may hold ReplicaSets of other owners.
+	ReplicaSets []*appsv1.ReplicaSet
 	// RolloutName and RolloutUID identify the Rollout that owns the canary.
 	RolloutName, RolloutUID string
 	// PatchLabels and PatchAnnotations go into its pods.
@@ -60,19 +63,16 @@ func ObserveCanary(d *appsv1.Deployment, sets []*appsv1.ReplicaSet, rolloutName,
 	return c
 }
 
-// NewCanary returns a Deployment that runs the current template of the stable one in parallel with it. Its selector has one label more than the
-// stable one's, and only its pods have this label. The stable Deployment owns it, so that a foreground deletion of the Rollout does not delete its
-// pods before their traffic has left. An error is one that the owner of the Rollout must fix.
+// NewCanary returns a Deployment that runs the current template of the stable one in parallel with it. Its selector is the stable one's, narrowed by
+// [narrowCanary]. The stable Deployment owns it, so that a foreground deletion of the Rollout does not delete its pods before their traffic has left. An
+// error is one that the owner of the Rollout must fix.
 func NewCanary(stable *appsv1.Deployment, of CanaryOf) (*appsv1.Deployment, error) {
 	template, err := canaryTemplate(stable, of)
 	if err != nil {
 		return nil, err
 	}
 	selector := stable.Spec.Selector.DeepCopy()
-	if selector.MatchLabels == nil {
-		selector.MatchLabels = map[string]string{}
-	}
-	selector.MatchLabels[api.LabelRolloutUID] = of.RolloutUID
+	narrowCanary(selector, &template, stable, of)
 
 	canary := &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{
@@ -115,8 +115,31 @@ func canaryTemplate(stable *appsv1.Deployment, of CanaryOf) (corev1.PodTemplateS
 		return template, fmt.Errorf("the labels of patchPodTemplateMetadata take the canary's pods out of the selector of Deployment %s (%s); patch other labels",
 			stable.Name, metav1.FormatLabelSelector(stable.Spec.Selector))
 	}
-	template.Labels[api.LabelRolloutUID] = of.RolloutUID
 	return template, nil
+}
+
+// narrowCanary keeps the canary from adopting pods of the stable Deployment, which it would do if a user deleted that one and left its pods. Its selector
+// leaves out the pod-template-hash of each ReplicaSet that has pods. The template stays as it is, so that the pods of the canary have the hash that the
+// pods of the workload have after the release. If pods with that hash run already, a label of the canary's own tells them apart.
+func narrowCanary(selector *metav1.LabelSelector, template *corev1.PodTemplateSpec, stable *appsv1.Deployment, of CanaryOf) {
+	var others []string
+	revision, runs := TemplateRevision(*template), false
+	for _, set := range ownedReplicaSets(of.ReplicaSets, stable.UID) {
+		if replicasOrDefault(set.Spec.Replicas) == 0 && set.Status.Replicas == 0 {
+			continue
+		}
+		runs = runs || TemplateRevision(set.Spec.Template) == revision
+		others = append(others, set.Labels[api.LabelPodTemplateHash])
+	}
+	if runs || len(others) == 0 {
+		selector.MatchLabels = mergeMaps(selector.MatchLabels, map[string]string{api.LabelRolloutUID: of.RolloutUID})
+		template.Labels[api.LabelRolloutUID] = of.RolloutUID
+		return
+	}
+	slices.Sort(others)
+	selector.MatchExpressions = append(selector.MatchExpressions, metav1.LabelSelectorRequirement{
+		Key: api.LabelPodTemplateHash, Operator: metav1.LabelSelectorOpNotIn, Values: others,
+	})
 }
 
 // mergeMaps is base with more over it, never nil.

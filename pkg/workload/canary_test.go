@@ -27,12 +27,16 @@ func TestTheCanaryIsACopyWithItsOwnPods(t *testing.T) {
 		annotated("deployment.kubernetes.io/revision", "8"), annotated("contact", "ops"),
 		func(d *appsv1.Deployment) { d.Spec.MinReadySeconds = 7 })
 	before := stable.DeepCopy()
-	got, err := workload.NewCanary(stable, canaryOf())
+	of := canaryOf()
+	of.ReplicaSets = []*appsv1.ReplicaSet{
+		replicaSet("ddd", "u1", 3, "web:0"), replicaSet("bbb", "u1", 1, "web:0"), replicaSet("old", "u1", 0, "web:0"), replicaSet("stranger", "u7", 1, "web:1"),
+	}
+	got, err := workload.NewCanary(stable, of)
 	if err != nil {
 		t.Fatal(err)
 	}
 	yes, no, two := true, false, int32(2)
-	pods := map[string]string{"app": "web", "track": "canary", "sluice.dev/rollout-uid": "u9"}
+	pods := map[string]string{"app": "web", "track": "canary"}
 	want := &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "web-canary", Namespace: "shop",
@@ -42,7 +46,10 @@ func TestTheCanaryIsACopyWithItsOwnPods(t *testing.T) {
 		},
 		Spec: appsv1.DeploymentSpec{
 			Replicas: &two, MinReadySeconds: 7, Template: template("web:1", pods),
-			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web", "sluice.dev/rollout-uid": "u9"}},
+			Selector: &metav1.LabelSelector{
+				MatchLabels:      map[string]string{"app": "web"},
+				MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "pod-template-hash", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"bbb", "ddd"}}},
+			},
 		},
 	}
 	want.Spec.Template.Annotations = map[string]string{"note": "new"}
@@ -51,6 +58,30 @@ func TestTheCanaryIsACopyWithItsOwnPods(t *testing.T) {
 	}
 	if diff := cmp.Diff(before, stable); diff != "" {
 		t.Errorf("making a canary changed the stable Deployment (-before +after):\n%s", diff)
+	}
+}
+
+// If pods with the hash of the canary run already, or if the executor sees no ReplicaSet, a label tells the pods of the canary apart.
+func TestTheCanaryHasALabelOfItsOwnWherePodsOfItsTemplateRun(t *testing.T) {
+	t.Parallel()
+	for name, sets := range map[string][]*appsv1.ReplicaSet{
+		"its template runs": {replicaSet("aaa", "u1", 1, "web:1"), replicaSet("bbb", "u1", 3, "web:0")},
+		"nothing runs":      {replicaSet("aaa", "u1", 0, "web:1")},
+		"no ReplicaSet":     nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			of := canaryOf()
+			of.PatchLabels, of.PatchAnnotations, of.ReplicaSets = nil, nil, sets
+			canary, err := workload.NewCanary(mergeMaps(), of)
+			if err != nil {
+				t.Fatal(err)
+			}
+			labels := map[string]string{"app": "web", "sluice.dev/rollout-uid": "u9"}
+			if diff := cmp.Diff([]any{labels, &metav1.LabelSelector{MatchLabels: labels}}, []any{canary.Spec.Template.Labels, canary.Spec.Selector}); diff != "" {
+				t.Errorf("labels of its pods, and selector (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

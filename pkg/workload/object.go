@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/rollout"
 )
 
@@ -35,15 +34,9 @@ func (o Object) NewPods() []*corev1.Pod {
 	return o.podsOf(o.observedRevisions(), TemplateRevision(o.podTemplate()))
 }
 
-// UnlabelledPods returns the NewPods that do not have the id of the release, in a batch or as kept pods. A pod that was updated in place may have
-// the id of an older release.
-func (o Object) UnlabelledPods(id string) []*corev1.Pod {
-	return slices.DeleteFunc(o.UnlabelledKeptPods(id), func(pod *corev1.Pod) bool { return pod.Labels[api.LabelRolloutID] == id })
-}
-
 // UnlabelledKeptPods returns the NewPods that a rollback with that id has not labelled as pods that it keeps.
 func (o Object) UnlabelledKeptPods(id string) []*corev1.Pod {
-	return slices.DeleteFunc(o.NewPods(), func(pod *corev1.Pod) bool { return pod.Labels[api.LabelNoNeedUpdate] == id })
+	return slices.DeleteFunc(o.NewPods(), func(pod *corev1.Pod) bool { return IsKeptPod(pod, id) })
 }
 
 // podsOf are the pods of the sets of a revision.

@@ -33,10 +33,10 @@ func (o Object) HoldWorkload(rolloutName string) Patch {
 		switch text, remembered := was[f.AnnotationKey()]; {
 		case f.Held != nil:
 			annotations[f.AnnotationKey()] = o.ownerText(f)
-			edits = append(edits, edit{f.Path, f.Held})
+			edits = append(edits, edit{path: f.Path, value: f.Held})
 		case f.Text(o.Live) == kinds.OnDelete: // no partition counts by that type
 			annotations[f.AnnotationKey()] = o.ownerText(f)
-			edits = append(edits, edit{f.Path, kinds.RollingUpdate})
+			edits = append(edits, edit{path: f.Path, value: kinds.RollingUpdate})
 		case remembered && o.isTakenOver():
 			annotations[f.AnnotationKey()] = text
 		}
@@ -65,7 +65,11 @@ func (o Object) SetPartition(n rollout.Amount) Patch {
 	case n.Percent:
 		value = int64(n.Of(o.desiredReplicas()))
 	}
-	return newPatch(o.Live, nil, nil, o.specPatch([]edit{{f.Path, value}}))
+	edits := []edit{{path: f.Path, value: value}}
+	if _, set, _ := unstructured.NestedFieldNoCopy(o.Live.Object, specPath(kind.Pause)...); kind.WritesUnpaused && !set {
+		edits = append(edits, edit{path: kind.Pause, value: false})
+	}
+	return newPatch(o.Live, nil, nil, o.specPatch(edits))
 }
 
 // ResumeWorkload gives the held fields back as their owner last set them and takes the mark of the hold off, at once.
@@ -98,7 +102,7 @@ func (o Object) typeLabel(value any) map[string]any {
 }
 
 // restoreHeldFields is the end of a hold. A field that its owner never set goes, rather than being set to its default, so that nothing of ours
-// stays in managedFields.
+// stays in managedFields. If it was 0, the API server or a webhook sets it to that default again.
 func (o Object) restoreHeldFields() (annotations map[string]any, edits []edit) {
 	annotations = map[string]any{}
 	was, kind := o.Live.GetAnnotations(), o.kind()
@@ -123,7 +127,7 @@ func (o Object) restoreHeldFields() (annotations map[string]any, edits []edit) {
 			value = int64(o.desiredReplicas())
 		}
 		if value != nil || f.Held != nil || f.Text(o.Live) != f.Default {
-			edits = append(edits, edit{f.Path, value})
+			edits = append(edits, edit{path: f.Path, value: value, keepParents: text == "0"})
 		}
 		if value == kinds.OnDelete && kind.BareOnDelete {
 			edits = append(edits, edit{path: []string{"updateStrategy", "rollingUpdate"}})
@@ -136,6 +140,8 @@ func (o Object) restoreHeldFields() (annotations map[string]any, edits []edit) {
 type edit struct {
 	path  []string
 	value any
+	// keepParents leaves empty parents. The API server then sets the default of the field again.
+	keepParents bool
 }
 
 // specPatch is the merge patch of a spec that makes the edits, and nothing else.
@@ -147,9 +153,12 @@ func (o Object) specPatch(edits []edit) map[string]any {
 			before[top] = was
 			after[top], _, _ = unstructured.NestedFieldCopy(before, top)
 		}
-		if e.value == nil {
+		switch {
+		case e.value == nil && e.keepParents:
+			unstructured.RemoveNestedField(after, e.path...)
+		case e.value == nil:
 			removeField(after, e.path)
-		} else {
+		default:
 			// It fails only where a parent is no object, and such a workload the API server has refused before.
 			_ = unstructured.SetNestedField(after, e.value, e.path...)
 		}

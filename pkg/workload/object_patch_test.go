@@ -66,6 +66,12 @@ func TestPatchesOfWhatGoesByOrdinals(t *testing.T) {
 			held := kept(`{maxUnavailable: 2, partition: 32767}`)
 			rolling := kept(`{maxUnavailable: 2, partition: 4}`)
 			was := func(text string) change { return original("partition", text) }
+			released := func(partition string) change { return kept(`{maxUnavailable: 2, partition: ` + partition + `}`) }
+			if s == advancedDaemonSet {
+				released = func(partition string) change {
+					return kept(`{maxUnavailable: 2, paused: false, partition: ` + partition + `}`)
+				}
+			}
 			theirs := note("rollouts.kruise.io/in-progressing", `{"rolloutName":"other"}`)
 			s.play(t, map[string]patchCase{
 				"adopt a free one":                           {[]change{label("team", "a")}, adopt, []change{label("team", "a"), s.owned}},
@@ -84,15 +90,17 @@ func TestPatchesOfWhatGoesByOrdinals(t *testing.T) {
 					[]change{s.owned, underWay, kept(`{partition: 32767}`), was(""), original("type", "OnDelete")}},
 				"hold again one whose owner went over to OnDelete": {[]change{s.owned, underWay, strategy(`{type: OnDelete}`), was("3")}, hold,
 					[]change{s.owned, underWay, kept(`{partition: 32767}`), was("3"), original("type", "OnDelete")}},
-				"a number is a partition":           {[]change{underWay, held}, partition(4, false), []change{underWay, rolling}},
-				"a share is a number, rounded up":   {[]change{underWay, held}, partition(31, true), []change{underWay, rolling}},
-				"a share of all holds":              {[]change{underWay, rolling}, partition(100, true), []change{underWay, held}},
-				"none is left":                      {[]change{underWay, held}, partition(0, false), []change{underWay, kept(`{maxUnavailable: 2, partition: 0}`)}},
-				"resume one that had no partition":  {[]change{s.owned, underWay, held, was("")}, resume, []change{s.owned, standard}},
-				"resume one that had the standard":  {[]change{s.owned, underWay, rolling, was("0")}, resume, []change{s.owned, standard}},
-				"resume one that had one":           {[]change{s.owned, underWay, held, was("4")}, resume, []change{s.owned, rolling}},
-				"resume one that had no strategy":   {[]change{s.owned, underWay, strategy(`{rollingUpdate: {partition: 3}}`), was("")}, resume, []change{s.owned}},
-				"resume one that remembers nothing": {[]change{s.owned, underWay, held}, resume, []change{s.owned, standard}},
+				"a number is a partition":                      {[]change{underWay, held}, partition(4, false), []change{underWay, released("4")}},
+				"one that is paused stays paused":              {[]change{underWay, kept(`{paused: true, partition: 5}`)}, partition(4, false), []change{underWay, kept(`{paused: true, partition: 4}`)}},
+				"a share is a number, rounded up":              {[]change{underWay, held}, partition(31, true), []change{underWay, released("4")}},
+				"a share of all holds":                         {[]change{underWay, rolling}, partition(100, true), []change{underWay, released("32767")}},
+				"none is left":                                 {[]change{underWay, held}, partition(0, false), []change{underWay, released("0")}},
+				"resume one that had no partition":             {[]change{s.owned, underWay, held, was("")}, resume, []change{s.owned, standard}},
+				"resume one that had the standard":             {[]change{s.owned, underWay, rolling, was("0")}, resume, []change{s.owned, standard}},
+				"resume one that had nothing but the standard": {[]change{s.owned, underWay, kept(`{partition: 3}`), was("0")}, resume, []change{s.owned, kept(`{}`)}},
+				"resume one that had one":                      {[]change{s.owned, underWay, held, was("4")}, resume, []change{s.owned, rolling}},
+				"resume one that had no strategy":              {[]change{s.owned, underWay, strategy(`{rollingUpdate: {partition: 3}}`), was("")}, resume, []change{s.owned}},
+				"resume one that remembers nothing":            {[]change{s.owned, underWay, held}, resume, []change{s.owned, standard}},
 				"resume one that remembers nonsense": {[]change{s.owned, underWay, held, was("many"), original("type", "Never")},
 					resume, []change{s.owned, standard}},
 				"resume one whose owner came back from OnDelete":  {[]change{s.owned, underWay, held, was(""), original("type", "RollingUpdate")}, resume, []change{s.owned, standard}},
@@ -221,7 +229,7 @@ func plain(u *unstructured.Unstructured) map[string]any {
 		value any
 		path  []string
 	}{
-		{int64(0), at("partition")}, {int64(0), at("rollingUpdate", "partition")}, {false, at("paused")}, {"RollingUpdate", at("type")},
+		{int64(0), at("partition")}, {int64(0), at("rollingUpdate", "partition")}, {false, at("paused")}, {false, at("rollingUpdate", "paused")}, {"RollingUpdate", at("type")},
 		{map[string]any{}, at("rollingUpdate")}, {map[string]any{}, at()},
 	} {
 		if value, _, _ := unstructured.NestedFieldNoCopy(u.Object, standard.path...); cmp.Equal(value, standard.value) {

@@ -74,10 +74,10 @@ func (o Object) RemoveSurge() Patch {
 // EndSurge removes the surge replicas, and leaves the workload held.
 func (o Object) EndSurge() Patch {
 	annotations := map[string]any{api.AnnotationSurgeReplicas: nil}
-	edits := []edit{{o.kind().HoldingField().Path, o.kind().HoldingField().Held}}
+	edits := []edit{{path: o.kind().HoldingField().Path, value: o.kind().HoldingField().Held}}
 	for _, f := range o.kind().Fields {
 		if f.SurgeOnly {
-			edits = append(edits, edit{f.Path, o.ownerValue(f)})
+			edits = append(edits, edit{path: f.Path, value: o.ownerValue(f)})
 			annotations[f.AnnotationKey()] = nil
 		}
 	}
@@ -101,14 +101,14 @@ func (o Object) surgePatch(annotations map[string]any, room int32, partition any
 	replicas := o.desiredReplicas()
 	annotations[originalReplicas] = strconv.Itoa(int(replicas))
 	annotations[api.AnnotationSurgeReplicas] = strconv.Itoa(int(replicas + room))
-	edits := []edit{{o.kind().HoldingField().Path, partition}}
+	edits := []edit{{path: o.kind().HoldingField().Path, value: partition}}
 	for _, f := range o.kind().Fields {
 		if f.SurgeOnly {
-			edits = append(edits, edit{f.Path, surgedValue(f, replicas+room)})
+			edits = append(edits, edit{path: f.Path, value: surgedValue(f, replicas+room)})
 		}
 	}
 	if pause := o.kind().Pause; pause != nil {
-		edits = append(edits, edit{pause, false})
+		edits = append(edits, edit{path: pause, value: false})
 	}
 	var labels map[string]any
 	if _, first := annotations[api.AnnotationRollout]; first {

@@ -41,7 +41,7 @@ func (d *drawing) drawHead() {
 		field string
 		kind  api.ConditionType
 	}{
-		{"More pods", api.ConditionReplicasAboveStep}, {"At risk", api.ConditionStableAtRisk}, {"Uncovered", api.ConditionCanaryUncovered}, {"Sessions", api.ConditionSessionsTorn},
+		{"More pods", api.ConditionReplicasAboveStep}, {"At risk", api.ConditionStableAtRisk}, {"Uncovered", api.ConditionCanaryUncovered}, {"Sessions", api.ConditionSessionsTorn}, {"Matches", api.ConditionMatchesDropped},
 	} {
 		if c := release.FindCondition(r, warning.kind); c != nil {
 			d.addField(warning.field, "%s", d.ink.Yellow(c.Message))

@@ -37,7 +37,7 @@ func catalogue() map[string]script.Capabilities {
 		"gateway.networking.k8s.io/GRPCRoute": {Routes: true, Weights: true, Sticky: script.StickyBroken, WeightStep: 0.001, Headers: compared, And: true, Or: true, MatchesAndWeight: true, HeaderModifier: changes, Mirror: true, Backends: pools},
 		"gateway.networking.k8s.io/TCPRoute":  {Routes: true, Weights: true, Sticky: script.StickyBroken, WeightStep: 0.001, TCP: true, Backends: pools},
 		"gateway.networking.k8s.io/TLSRoute":  {Routes: true, Weights: true, Sticky: script.StickyBroken, WeightStep: 0.001, TCP: true, Backends: pools},
-		"networking.k8s.io/Ingress nginx":     {LagSeconds: 5, Weights: true, Sticky: script.StickyKept, WeightStep: 0.001, Headers: compared, MatchesAndWeight: true, Controllers: []string{"ingress-nginx", "Higress", "MSE"}, OneCanary: true},
+		"networking.k8s.io/Ingress nginx":     {LagSeconds: 5, Weights: true, Sticky: script.StickyKept, WeightStep: 0.001, Headers: compared, MatchesAndWeight: true, HeaderOrCookie: true, Controllers: []string{"ingress-nginx", "Higress", "MSE"}, OneCanary: true},
 		"networking.k8s.io/Ingress higress":   {Weights: true, Sticky: script.StickyBroken, Headers: compared, Controllers: []string{"Higress", "MSE", "ingress-nginx"}},
 		"networking.k8s.io/Ingress mse":       {Weights: true, Sticky: script.StickyBroken, Headers: compared, QueryParams: compared, HeaderModifier: changes, SharedService: true, Controllers: []string{"MSE", "Higress", "ingress-nginx"}},
 		"networking.k8s.io/Ingress aliyun-alb": {Weights: true, Sticky: script.StickyBroken, Headers: []string{"Exact"}, Or: true, MatchesAndWeight: true, Controllers: []string{"the ALB of Alibaba Cloud"},

@@ -34,6 +34,8 @@ type Kind struct {
 	Fields []Field
 	// Pause is the path of its own switch that stops the replacement of pods, nil where it has none. No release sets it to true.
 	Pause []string
+	// WritesUnpaused: a release writes false to Pause if the field is not set, and leaves it there, as OpenKruise Rollouts does. Clients read the field.
+	WritesUnpaused bool
 	// Unavailable is the field of how many of its pods may be unavailable. No release changes it.
 	Unavailable Field
 	// Status names the fields of its status that count pods.

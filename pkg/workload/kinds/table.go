@@ -77,7 +77,8 @@ func daemonSet() Kind {
 func advancedDaemonSet() Kind {
 	kind := daemonSet()
 	kind.GroupKind.Group, kind.Versions = groupKruise, []string{"v1alpha1", "v1beta1"}
-	kind.Family, kind.Fields, kind.Pause = api.WorkloadTypeStatefulSet, statefulSet().Fields, inRollingUpdate("paused")
+	kind.Family, kind.Fields = api.WorkloadTypeStatefulSet, statefulSet().Fields
+	kind.Pause, kind.WritesUnpaused = inRollingUpdate("paused"), true
 	return kind
 }
 
