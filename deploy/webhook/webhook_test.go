@@ -40,7 +40,7 @@ func TestTheComponentAddsTheWebhookToTheBase(t *testing.T) {
 	w.Do(t, "apply", "--server-side", "-k", dir, "--dry-run=server")
 	got := w.Do(t, "apply", "--server-side", "-k", dir, "--dry-run=server", "-o",
 		`jsonpath={.items[?(@.metadata.name=="sluice-watcher")].spec.template.spec.containers[0].args} {.items[?(@.kind=="MutatingWebhookConfiguration")].webhooks[*].clientConfig.service.name} {.items[?(@.metadata.name=="sluice-webhook")].kind}`)
-	want := `["--health-address=:8080","--log-format=json","--webhook-addr=:9443"] sluice-webhook Role ClusterRole RoleBinding ClusterRoleBinding Secret Service`
+	want := `["--health-address=:8080","--log-format=json","--webhook-addr=:9443"] sluice-webhook sluice-webhook Role ClusterRole RoleBinding ClusterRoleBinding Secret Service`
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -83,6 +83,42 @@ func TestReleasesAreHeldByTheWebhookAlone(t *testing.T) {
 			w.Await(t, ns, "rollouts-demo", world.Healthy)
 		})
 	}
+}
+
+// While the webhook is served, a second Rollout for one workload is refused, also while the first one is disabled.
+func TestASecondRolloutOfAWorkloadIsRefused(t *testing.T) {
+	w := world.Shared(t)
+	world.ServeWebhook(t, w.Cluster)
+	ns := w.Namespace(t)
+	first := world.Seed(t, "istio-walkthrough/rollout.yaml")
+	second := strings.Replace(first, "name: rollouts-demo", "name: second", 1)
+	w.Apply(t, ns, first)
+	create := func(manifest string) string {
+		out, err := w.KubectlStdin(t.Context(), manifest, "-n", ns, "create", "--dry-run=server", "-f", "-")
+		if err == nil {
+			return ""
+		}
+		return out + err.Error()
+	}
+	const says = "This rollout conflict with Rollout(rollouts-demo), one workload only have less than one Rollout; change that one: kubectl edit rollout rollouts-demo"
+	ctx := world.Patient(t)
+	for got := create(second); !strings.Contains(got, says); got = create(second) { // the API server calls the webhook a while after its configuration
+		if ctx.Err() != nil {
+			t.Fatalf("the second Rollout is answered with %q", got)
+		}
+	}
+	w.Do(t, "-n", ns, "patch", "rollout", "rollouts-demo", "--type=merge", "-p", `{"spec":{"disabled":true}}`)
+	if got := create(second); !strings.Contains(got, says) {
+		t.Errorf("after the first one is disabled, the second Rollout is answered with %q", got)
+	}
+	if got := create(strings.Replace(second, "name: workload-demo", "name: another", 1)); got != "" {
+		t.Errorf("a Rollout of another workload is refused: %s", got)
+	}
+	w.Apply(t, ns, strings.Replace(second, "name: workload-demo", "name: another", 1))
+	if out, err := w.Kubectl(t.Context(), "-n", ns, "patch", "rollout", "second", "--type=merge", "-p", `{"spec":{"workloadRef":{"name":"workload-demo"}}}`); err == nil || !strings.Contains(out+err.Error(), says) {
+		t.Errorf("a Rollout that is pointed to that workload is answered with %s %v", out, err)
+	}
+	w.Do(t, "-n", ns, "patch", "rollout", "second", "--type=merge", "-p", `{"spec":{"strategy":{"paused":true}}}`)
 }
 
 // inForce waits until the webhook holds changes of an adopted Deployment, some time after its configuration.

@@ -17,6 +17,9 @@ const (
 	AnnotationInProgressing = "rollouts.kruise.io/in-progressing"
 	// AnnotationRolloutHash carries, on a Rollout, the hash of its steps and its routing, as in status.canaryStatus.rolloutHash.
 	AnnotationRolloutHash = "rollouts.kruise.io/hash"
+	// AnnotationOriginalStrategy carries, on a Deployment during a blue-green release, the fields that its owner gets back, as JSON: maxUnavailable,
+	// maxSurge, minReadySeconds and progressDeadlineSeconds.
+	AnnotationOriginalStrategy = "rollouts.kruise.io/original-deployment-strategy"
 	// AnnotationOriginalSpec carries, on a gateway object, its {spec,labels,annotations}
 	// from before the release, as compact JSON.
 	AnnotationOriginalSpec = "rollouts.kruise.io/original-spec-configuration"

@@ -10,6 +10,8 @@ const (
 	LabelRolloutID = "rollouts.kruise.io/rollout-id"
 	// LabelRolloutBatchID carries the batch of a pod, counted from 1.
 	LabelRolloutBatchID = "rollouts.kruise.io/rollout-batch-id"
+	// LabelStableRevision carries, on a Deployment during a release in its own pods, the pod-template-hash of its stable revision.
+	LabelStableRevision = "rollouts.kruise.io/stable-revision"
 	// LabelNoNeedUpdate marks pods that a rollback in batches keeps, with the id of that release.
 	LabelNoNeedUpdate = "rollouts.kruise.io/no-need-update"
 	// LabelCanaryDeployment carries, on a canary Deployment, the name of the stable one.

@@ -123,6 +123,7 @@ func (c *Client) changeWorkload(ctx context.Context, s *Snapshot, action rollout
 		patch = workload.AdoptDeployment(s.deployment, s.rollout.Name, a.StableID)
 	case rollout.DisownWorkload:
 		patch = workload.DisownDeployment(s.deployment)
+		patch.RemoveKruiseMarks(s.deployment)
 	case rollout.HoldWorkload:
 		patch = workload.HoldDeployment(s.deployment, s.rollout.Name)
 	case rollout.ResumeWorkload:
@@ -130,10 +131,13 @@ func (c *Client) changeWorkload(ctx context.Context, s *Snapshot, action rollout
 		if a.Paused {
 			patch = workload.ResumePaused(s.deployment, a.Surge)
 		}
+		patch.RemoveKruiseMarks(s.deployment)
 	case rollout.TakeOverWorkload:
 		patch = workload.TakeOverDeployment(s.deployment, s.rollout.Name, a.Budget)
+		s.addKruiseMarks(patch)
 	case rollout.ResumeRollingUpdate:
 		patch = workload.ResumeRollingUpdate(s.deployment, s.rollout.Name, a.Budget)
+		s.addKruiseMarks(patch)
 	case rollout.PauseWorkload:
 		patch = workload.PauseDeployment(s.deployment, a.Budget)
 	case rollout.FreezeWorkload:
@@ -153,6 +157,10 @@ func (c *Client) changeWorkload(ctx context.Context, s *Snapshot, action rollout
 		}
 	}
 	return c.patchDeployment(ctx, s, action, partWorkload, &s.deployment, patch)
+}
+
+func (s *Snapshot) addKruiseMarks(patch workload.Patch) {
+	patch.AddKruiseMarks(s.deployment, sluiceStatusOf(s.rollout).StableRevision, s.spec.Style == rollout.StyleBlueGreen)
 }
 
 // patchDeployment patches a Deployment of the snapshot in place.

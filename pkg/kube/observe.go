@@ -181,12 +181,37 @@ func (o *observation) readDependents(ctx context.Context) {
 	if o.wanted[partStableEndpoints] {
 		o.readStableEndpoints(ctx, of)
 	}
-	if of == nil || !o.wanted[partWorkload] {
+	if !o.wanted[partWorkload] {
 		return
 	}
-	if rival := of.GetAnnotations()[api.AnnotationRollout]; rival != "" && rival != s.rollout.Name {
-		o.startRead(ctx, o.accessTo("get", api.Group, "rollouts", rival), func(ctx context.Context) error { return o.readOtherRollout(ctx, rival) })
+	adopter := ""
+	if of != nil {
+		adopter = of.GetAnnotations()[api.AnnotationRollout]
 	}
+	switch adopter {
+	case s.rollout.Name:
+	case "":
+		o.startRead(ctx, o.accessTo("list", api.Group, "rollouts", ""), o.findRival)
+	default:
+		o.startRead(ctx, o.accessTo("get", api.Group, "rollouts", adopter), func(ctx context.Context) error { return o.readOtherRollout(ctx, adopter) })
+	}
+}
+
+// findRival finds out whether another Rollout governs a workload that no Rollout has adopted.
+func (o *observation) findRival(ctx context.Context) error {
+	s := o.snapshot
+	all, known := o.client.informers.rollouts.ByKey(rollout.WorkloadKey(s.rollout))
+	if !known {
+		list, err := o.client.listRollouts(ctx, o.namespace)
+		if err != nil {
+			return err
+		}
+		all = list
+	}
+	if rival := rollout.RivalOf(s.rollout, all); rival != nil {
+		s.rival = rival.Name
+	}
+	return nil
 }
 
 // readNewPods reads the pods of the new version, whose ReplicaSet has been read.

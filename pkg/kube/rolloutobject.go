@@ -21,6 +21,14 @@ func (c *Client) getRollout(ctx context.Context, key types.NamespacedName) (*api
 	})
 }
 
+func (c *Client) listRollouts(ctx context.Context, namespace string) ([]*api.Rollout, error) {
+	return apiclient.WithDeadline(ctx, func(ctx context.Context) ([]*api.Rollout, error) {
+		list := &api.RolloutList{}
+		err := c.rollouts.Get().Namespace(namespace).Resource("rollouts").Do(ctx).Into(list)
+		return pointersTo(list.Items), err
+	})
+}
+
 // CommitStatus writes the status, unless the Rollout already has it. It first copies the rolloutHash of the status to an
 // annotation of the Rollout, where clients of OpenKruise read it. Afterwards the snapshot has the new Rollout, and
 // routes for its current step. CommitStatus fails with a conflict if the Rollout was changed since it was read, for

@@ -32,6 +32,7 @@ type Snapshot struct {
 	object         *workloadObject // the workload, if it is not a Deployment; nil until it was read
 	canary         *appsv1.Deployment
 	replicaSets    []*appsv1.ReplicaSet
+	rival          string     // another Rollout that governs the workload, which no Rollout has adopted
 	otherRollout   string     // another live Rollout that has adopted the workload
 	backends       []*backend // in the order of the routing
 	gateways       []*gateway
@@ -90,7 +91,7 @@ func (s *Snapshot) updateView() {
 	if r.Spec.Fleet != nil && *r.Spec.Fleet == s.orderedBy {
 		s.Seen.Permit, s.Seen.Blocked, s.Seen.OrderRefused = s.order.Permit, s.order.Blocked, s.order.Refused
 	}
-	s.Seen.PermitUsed = permitUsed(r)
+	s.Seen.PermitUsed, s.Seen.Rival = permitUsed(r), s.rival
 	s.Seen.Workload = s.observeWorkload()
 	if s.canary != nil {
 		c := workload.ObserveCanary(s.canary, s.replicaSets, r.Name, uid)

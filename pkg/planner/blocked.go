@@ -34,7 +34,7 @@ func (p *planner) holdBlocked(problem rollout.Problem) {
 func (p *planner) disownUnreadable() {
 	w, ref := p.seen.Workload, p.seen.Spec.Workload
 	switch {
-	case w == nil || w.Deleting || w.AdoptedBy != "" || !w.HasMarks && !w.Held:
+	case w == nil || w.Deleting || p.rival() != "" || !w.HasMarks && !w.Held:
 		p.addActions(rollout.RemoveFinalizer{})
 	case w.Held:
 		p.addActions(rollout.ResumeWorkload{Workload: ref})
@@ -47,7 +47,7 @@ func (p *planner) disownUnreadable() {
 // once.
 func (p *planner) adoptDespiteProblem() bool {
 	w := p.seen.Workload
-	if p.currentState() != rollout.StateIdle || p.seen.Deleting || p.seen.Spec.Disabled || w == nil || w.Deleting || w.Adopted || w.AdoptedBy != "" {
+	if p.currentState() != rollout.StateIdle || p.seen.Deleting || p.seen.Spec.Disabled || w == nil || w.Deleting || w.Adopted || p.rival() != "" {
 		return false
 	}
 	if !p.seen.Finalizer {

@@ -14,6 +14,10 @@ func (p *planner) planIdle() {
 		return
 	}
 	w := p.seen.Workload
+	if rival := p.rival(); rival != "" {
+		p.holdFor(p.workloadConflict(rival))
+		return
+	}
 	if w == nil || w.Deleting {
 		if !p.earlierReleaseCleared(false) {
 			return
@@ -27,10 +31,6 @@ func (p *planner) planIdle() {
 	}
 	if typesUID(w.UID) != p.m.WorkloadUID {
 		p.m.WorkloadUID, p.m.StableRevision = typesUID(w.UID), "" // nothing is known of the new workload yet
-	}
-	if w.AdoptedBy != "" {
-		p.holdFor(p.workloadConflict(w.AdoptedBy))
-		return
 	}
 	if !w.Adopted || p.governed() && w.IDLetsThrough {
 		id := rollout.StableIDPresent
@@ -58,6 +58,14 @@ func (p *planner) planIdle() {
 	p.recordStableRevision()
 	p.recordServed()
 	p.showProblems()
+}
+
+// rival returns the name of another Rollout that governs the workload, "" for none. That one has adopted the workload, or came first.
+func (p *planner) rival() string {
+	if w := p.seen.Workload; w != nil && w.AdoptedBy != "" {
+		return w.AdoptedBy
+	}
+	return p.seen.Rival
 }
 
 // showProblems shows, while the Rollout is idle, the problem that would stall the next release.
@@ -255,7 +263,7 @@ func (p *planner) planTerminated() {
 // workloadDisowned releases the workload, and reports whether no mark of Sluice is left on it.
 func (p *planner) workloadDisowned() bool {
 	w := p.seen.Workload
-	if w != nil && w.AdoptedBy != "" {
+	if p.rival() != "" {
 		return true
 	}
 	if !p.earlierReleaseCleared(false) {

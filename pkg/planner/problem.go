@@ -22,8 +22,7 @@ func (p *planner) missingWorkload() rollout.Problem {
 
 func (p *planner) workloadConflict(with string) rollout.Problem {
 	return rollout.Problem{Reason: rollout.ReasonWorkloadConflict, Message: fmt.Sprintf(
-		"This rollout conflict with Rollout(%s), one workload only have less than one Rollout; delete one of the two: kubectl delete rollout %s -n %s",
-		with, p.seen.Name, p.seen.Namespace)}
+		"%s; delete one of the two: kubectl delete rollout %s -n %s", rollout.RivalMessage(with), p.seen.Name, p.seen.Namespace)}
 }
 
 func (p *planner) missingService(name string) rollout.Problem {

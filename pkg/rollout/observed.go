@@ -99,6 +99,8 @@ type Seen struct {
 	OrderRefused string
 	// PermitUsed is the last permit that a release has used up, as an annotation of the Rollout tells; the zero value for none.
 	PermitUsed api.PermitNumber
+	// Rival is the name of another Rollout that governs the workload, which no Rollout has adopted; "" for none.
+	Rival string
 	// Editor is the field manager that wrote the status last, when that was not us.
 	Editor string
 }

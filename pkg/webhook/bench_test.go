@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
 )
 
 // BenchmarkReview measures one review of a small workload, and of one with as many annotations as an API server accepts.
@@ -22,7 +24,9 @@ func BenchmarkReview(b *testing.B) {
 				string(text) + `},"spec":{"replicas":1,"template":{"spec":%s}}}`
 			body := []byte(reviewOf("UPDATE", fmt.Sprintf(object, `{}`), fmt.Sprintf(object, `{"x":1}`), ""))
 			for b.Loop() {
-				if _, what, err := answerReview(body); err != nil || what != "changed" {
+				if _, what, err := answerReview(body, func(in *admissionv1.AdmissionRequest, out *admissionv1.AdmissionResponse) (string, error) {
+					return answerWorkload(b.Context(), in, out)
+				}); err != nil || what != "changed" {
 					b.Fatal(what, err)
 				}
 			}

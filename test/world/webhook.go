@@ -33,7 +33,11 @@ func ServeWebhook(t testing.TB, c *controlplane.Cluster) (stop func()) {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	server, err := webhook.Listen("127.0.0.1:0", webhook.NewHandler(log, nil), webhook.NewAuthority(client, log, "127.0.0.1"), log)
+	list, err := webhook.NewRolloutLister(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := webhook.Listen("127.0.0.1:0", webhook.NewHandler(log, nil, list), webhook.NewAuthority(client, log, "127.0.0.1"), log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,13 +46,16 @@ func ServeWebhook(t testing.TB, c *controlplane.Cluster) (stop func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	service := "service: {namespace: sluice-system, name: sluice-webhook, path: /hold, port: 443}"
-	configuration := strings.Replace(string(text), service, fmt.Sprintf("url: https://%s/hold", server.Address()), 1)
-	// The shipped five seconds are too short on a machine that runs all tests at once.
-	configuration = strings.Replace(configuration, "timeoutSeconds: 5", "timeoutSeconds: 30", 1)
-	if !strings.Contains(configuration, "url: ") {
-		t.Fatalf("the webhook is not configured by %q", service)
+	configuration := string(text)
+	for _, path := range []string{webhook.Path, webhook.PathRollout} {
+		service := fmt.Sprintf("service: {namespace: sluice-system, name: sluice-webhook, path: %s, port: 443}", path)
+		if !strings.Contains(configuration, service) {
+			t.Fatalf("the webhook is not configured by %q", service)
+		}
+		configuration = strings.Replace(configuration, service, fmt.Sprintf("url: https://%s%s", server.Address(), path), 1)
 	}
+	// The shipped five seconds are too short on a machine that runs all tests at once.
+	configuration = strings.Replace(configuration, "timeoutSeconds: 5", "timeoutSeconds: 30", -1)
 	if _, err := c.KubectlStdin(t.Context(), configuration, "apply", "-f", filepath.Join(dir, "authority.yaml"), "-f", "-"); err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,11 @@ func (f *WebhookFlags) WrapWatcher(watcher Part) Part {
 		if err != nil {
 			return nil, err
 		}
-		server, err := webhook.Listen(f.Address, webhook.NewHandler(env.Logger, env.Registry), certificates, env.Logger)
+		list, err := webhook.NewRolloutLister(env.Config)
+		if err != nil {
+			return nil, err
+		}
+		server, err := webhook.Listen(f.Address, webhook.NewHandler(env.Logger, env.Registry, list), certificates, env.Logger)
 		if err != nil {
 			return nil, err
 		}

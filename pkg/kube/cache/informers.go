@@ -22,13 +22,23 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/rollout"
 )
 
 // NewRollouts watches all Rollouts. It calls changed with each Rollout that was added, changed or deleted. The other
 // functions that make an overlay do the same.
 func NewRollouts(client rest.Interface, changed func(metav1.Object)) (*Overlay[*api.Rollout], error) {
 	lw := listWatchREST(client, "rollouts", func() runtime.Object { return &api.RolloutList{} })
-	return newOverlay(&api.Rollout{}, lw, trimRollout, nil, changed)
+	return newOverlay(&api.Rollout{}, lw, trimRollout, indexByKey[*api.Rollout](workloadKey), changed)
+}
+
+// workloadKey returns the key under which ByKey finds the Rollouts of a workload.
+func workloadKey(o metav1.Object) string {
+	r, ok := o.(*api.Rollout)
+	if !ok {
+		return ""
+	}
+	return rollout.WorkloadKey(r)
 }
 
 // NewTemplates watches all AnalysisTemplates.
