@@ -33,7 +33,7 @@ type Release struct {
 	Epoch int64 `json:"epoch"`
 	// RolloutID is the id that the owner of the workload gave the release.
 	RolloutID string `json:"rolloutID,omitempty"`
-	// StableRevision and CanaryRevision have the values of status.canaryStatus.
+	// StableRevision and CanaryRevision have the values of status.sluice.
 	StableRevision string `json:"stableRevision,omitempty"`
 	CanaryRevision string `json:"canaryRevision,omitempty"`
 }

@@ -18,7 +18,10 @@ const (
 
 // WebhookFault is why nothing is held by a configuration, and what to do about it; both are "" when the API server can call all its webhooks.
 func WebhookFault(live *admissionregistrationv1.MutatingWebhookConfiguration) (why, remedy string) {
-	untrusted := func(w admissionregistrationv1.MutatingWebhook) bool { return len(w.ClientConfig.CABundle) == 0 }
+	untrusted := func(w admissionregistrationv1.MutatingWebhook) bool {
+		ignored := w.FailurePolicy != nil && *w.FailurePolicy == admissionregistrationv1.Ignore // it holds no workload
+		return !ignored && len(w.ClientConfig.CABundle) == 0
+	}
 	switch {
 	case len(live.Webhooks) == 0:
 		why, remedy = "has no webhooks, so it holds nothing", "Apply it again: "+InstallWebhook

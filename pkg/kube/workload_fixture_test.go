@@ -27,7 +27,7 @@ func others() map[string]other {
 	return map[string]other{
 		"a StatefulSet": {
 			"statefulset", "StatefulSet", "replicas: 2", `"sluice.dev/original.partition":"0"`, `"updateStrategy":{"rollingUpdate":{"partition":32767}}`,
-			`{"type":"RollingUpdate"}`,
+			`{"rollingUpdate":{"partition":0},"type":"RollingUpdate"}`,
 		},
 		"a DaemonSet": { // one pod on each of the two nodes
 			"daemonset", "DaemonSet", "", `"sluice.dev/original.type":"RollingUpdate"`, `"updateStrategy":{"type":"OnDelete"}`,

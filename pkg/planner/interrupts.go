@@ -167,12 +167,11 @@ func (p *planner) stepOfNewPlan() int32 {
 	}
 	have, all := p.replacedPods()
 	covers := func(n int32) bool { return p.podsOf(p.seen.Spec.Steps[n-1], all) >= have }
-	if current <= total && covers(current) {
-		return current
-	}
-	step := int32(1)
-	for step < total && !covers(step) {
-		step++
+	step := current
+	if current > total || !covers(current) {
+		for step = 1; step < total && !covers(step); {
+			step++
+		}
 	}
 	if step > 1 && have < all && p.seen.Spec.StepPasses(step) {
 		step--

@@ -126,7 +126,7 @@ func TestMoreThanTheOutboxHoldsIsCommittedInTwoParts(t *testing.T) {
 	}
 }
 
-func TestProgressIsWrittenAtMostOnceASecond(t *testing.T) {
+func TestProgressIsWrittenAtMostOnceInFiveSeconds(t *testing.T) {
 	g := aRelease().In(rollout.StateUpgrade)
 	g.Canary = &rollout.Canary{Ours: true, Epoch: g.Status.Sluice.Epoch, Revision: "v2", Observed: true, Replicas: 1, Updated: 1, Hash: "h2"}
 	g.StableService.Hash, g.Status.CurrentStepState = "h1", api.StepUpgrade
@@ -144,6 +144,21 @@ func TestProgressIsWrittenAtMostOnceASecond(t *testing.T) {
 	g.Status = late.Status
 	if again := Plan(g.Seen, early.WakeAt); !sameStatus(&g.Status, &again.Status) || !again.WakeAt.IsZero() {
 		t.Errorf("with nothing new it is looked at again at %s:\n%s", again.WakeAt, cmp.Diff(g.Status, again.Status))
+	}
+}
+
+// A user who scales a workload at a pause sees the pods follow within a second.
+func TestPodsOfAPausedStepAreShownWithinASecond(t *testing.T) {
+	g := aRelease().AtStep(2).Paused().Planned()
+	shown := g.Status.CanaryStatus.CanaryReplicas
+	g.Canary.Replicas, g.Canary.Updated, g.Canary.Available = shown+3, shown+3, shown+3
+	at := writtenAt(g.Status)
+	early := Plan(g.Seen, at.Add(settledInterval/2))
+	if diff := cmp.Diff(g.Status, early.Status); diff != "" || !early.WakeAt.Equal(at.Add(settledInterval)) {
+		t.Errorf("it is looked at again at %s, want %s (-before +after):\n%s", early.WakeAt, at.Add(settledInterval), diff)
+	}
+	if got := Plan(g.Seen, early.WakeAt).Status.CanaryStatus.CanaryReplicas; got != shown+3 {
+		t.Errorf("%d pods are shown, want %d", got, shown+3)
 	}
 }
 

@@ -1,0 +1,49 @@
+package planner
+
+import (
+	"testing"
+
+	"sluice.dev/sluice/pkg/rollout"
+)
+
+// If the number of steps changes during a release, the release goes on at the step that its pods belong to. The edit alone does not release the version
+// to all.
+func TestTheStepOfANewPlan(t *testing.T) {
+	t.Parallel()
+	pods := func(list ...int32) (steps []rollout.Step) {
+		for _, n := range list {
+			steps = append(steps, rollout.Step{Replicas: rollout.Amount{Value: n}, Manual: true})
+		}
+		return append(steps, rollout.Step{Replicas: rollout.Amount{Value: 100, Percent: true}, Manual: true})
+	}
+	for name, c := range map[string]struct {
+		known         int32 // the number of steps in the status
+		current, have int32
+		steps         []rollout.Step
+		want          int32
+	}{
+		"the same number of steps keeps the current one":       {4, 2, 5, pods(1, 2, 3), 2},
+		"a status without the number keeps the current one":    {0, 2, 5, pods(1, 2), 2},
+		"a step more before the current one":                   {3, 1, 4, pods(2, 4, 6), 2},
+		"a step more after the current one":                    {3, 1, 4, pods(4, 5, 6), 1},
+		"a step less, and the current one still has the pods":  {5, 2, 4, pods(2, 6), 2},
+		"a step less, and a later one has the pods":            {5, 1, 4, pods(2, 6), 2},
+		"a step less, and an earlier one has the pods":         {5, 4, 4, pods(6, 8), 1},
+		"no step but the last has the pods":                    {5, 3, 8, pods(2, 6), 2},
+		"no step but the last has the pods, and it is current": {5, 3, 10, pods(2, 6), 3},
+		"only the last step is left":                           {5, 3, 6, pods(), 1},
+		"the number of the current step is gone":               {6, 6, 5, pods(2, 5), 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := aRelease()
+			g.Spec.Steps = c.steps
+			g.Workload.DesiredReplicas = 10
+			g.Status.Sluice.Step, g.Status.Sluice.Steps = c.current, c.known
+			g.Canary = &rollout.Canary{Ours: true, Epoch: g.Status.Sluice.Epoch, Revision: "v2", Replicas: c.have}
+			if got := newPlanner(g.Seen, g.now).stepOfNewPlan(); got != c.want {
+				t.Errorf("the release goes on at step %d, want %d", got, c.want)
+			}
+		})
+	}
+}
