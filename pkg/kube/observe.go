@@ -197,7 +197,8 @@ func (o *observation) readDependents(ctx context.Context) {
 	}
 }
 
-// findRival finds out whether another Rollout governs a workload that no Rollout has adopted.
+// findRival finds out whether another Rollout governs a workload that no Rollout has adopted. The watch may still show a Rollout whose deletion has just
+// woken this one, so the API server confirms the rival.
 func (o *observation) findRival(ctx context.Context) error {
 	s := o.snapshot
 	all, known := o.client.informers.rollouts.ByKey(rollout.WorkloadKey(s.rollout))
@@ -208,8 +209,16 @@ func (o *observation) findRival(ctx context.Context) error {
 		}
 		all = list
 	}
-	if rival := rollout.RivalOf(s.rollout, all); rival != nil {
-		s.rival = rival.Name
+	for rival := rollout.RivalOf(s.rollout, all); rival != nil; rival = rollout.RivalOf(s.rollout, all) {
+		live, err := nilIfNotFound(o.client.getRollout(ctx, types.NamespacedName{Namespace: rival.Namespace, Name: rival.Name}))
+		if err != nil {
+			return err
+		}
+		if live != nil && live.UID == rival.UID {
+			s.rival = rival.Name
+			return nil
+		}
+		all = slices.DeleteFunc(slices.Clone(all), func(r *api.Rollout) bool { return r.UID == rival.UID })
 	}
 	return nil
 }

@@ -167,7 +167,7 @@ func (w *world) helpers() []move {
 	if (w.state() == rollout.StatePaused || w.state() == rollout.StateAnalysis) && w.against() && w.status.Command == nil {
 		moves = append(moves, move{"an approval by force", func(w *world) { w.command(api.CommandApprove) }})
 	}
-	if w.state() == rollout.StatePaused && !w.against() && (w.model.spec.Steps[w.step()-1].Manual || w.decided() == api.DecisionReject) && w.status.Common().CurrentStepState == api.StepPaused {
+	if w.state() == rollout.StatePaused && !w.against() && (w.agreed().Steps[w.step()-1].Manual || w.decided() == api.DecisionReject) && w.status.Common().CurrentStepState == api.StepPaused {
 		moves = append(moves, move{"an approval", (*world).approve})
 	}
 	if at := w.status.Sluice.WakeAt; at != nil && at.After(w.time()) {

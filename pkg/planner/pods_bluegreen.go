@@ -50,7 +50,7 @@ func (p *planner) ensureBlueGreen() bool {
 			p.addActions(rollout.ResumeRollingUpdate{Workload: p.seen.Spec.Workload, Budget: next})
 			return false
 		}
-	case !w.Paused || w.ReplicaSetsFrozen || w.Budget != p.surgeBudget(p.totalReplicas()-w.DesiredReplicas):
+	case !p.restsAtStep() && (!w.Paused || w.ReplicaSetsFrozen || w.Budget != p.surgeBudget(p.totalReplicas()-w.DesiredReplicas)):
 		// Without the pause, the controller could delete a ready pod, which never counts as available, to remove an extra pod of the old version.
 		p.pauseAtStep()
 		return false
@@ -59,6 +59,15 @@ func (p *planner) ensureBlueGreen() bool {
 	}
 	p.waitForPods()
 	return false
+}
+
+// restsAtStep reports whether the workload's controller has nothing to do without a pause: the workload has exactly the stable pods that its owner wants,
+// and the new pods of the step as its surge. OpenKruise leaves such a Deployment unpaused.
+func (p *planner) restsAtStep() bool {
+	w, want := p.seen.Workload, p.desiredNewPods()
+	stable, others := p.splitRevisions()
+	return !w.Paused && !w.ReplicaSetsFrozen && stable != nil && stable.Replicas == w.DesiredReplicas && len(others) == 1 &&
+		others[0].Revision == w.Revision && others[0].Replicas == want && w.Budget == p.surgeBudget(want)
 }
 
 // stableKept reports whether the stable version has all the pods that its owner wants, and keeps them. Some may be missing after a change before its

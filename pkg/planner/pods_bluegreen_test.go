@@ -85,7 +85,11 @@ func TestPlanBringsPodsBeside(t *testing.T) {
 			outcome{State: rollout.StateUpgrade, Step: 2, Message: "waiting for the controller of Deployment demo to see how it is to be released"},
 		},
 		"the new pods come as a surge":                 {besideStable(2, 0, 0), upgrade("let Deployment demo replace pods: 0% and 50% more")},
-		"the workload rests as soon as they are there": {besideStable(2, 5, 0).surging(50), upgrade("pause Deployment demo")},
+		"the workload rests as soon as they are there, and needs no pause": {
+			besideStable(2, 5, 0).surging(50),
+			outcome{State: rollout.StateUpgrade, Step: 2, Message: "Rollout is in step(2/3), and upgrade workload to new version: 0 of 5 new pods are ready"},
+		},
+		"a workload with more new pods than the step has rests with a pause": {besideStable(2, 6, 0).surging(60), upgrade("pause Deployment demo")},
 		"until they are ready they are waited for": {
 			besideStable(2, 5, 4).resting(50),
 			outcome{State: rollout.StateUpgrade, Step: 2, Message: "Rollout is in step(2/3), and upgrade workload to new version: 4 of 5 new pods are ready"},

@@ -81,9 +81,13 @@ func rollingUpdateStrategy(b rollout.Budget) map[string]any {
 	if b.SurgePercent > 0 {
 		surge = fmt.Sprintf("%d%%", b.SurgePercent)
 	}
+	var unavailable any = int64(0)
+	if b.Unavailable > 0 {
+		unavailable = fmt.Sprintf("%d%%", b.Unavailable)
+	}
 	return map[string]any{
 		"type":          string(appsv1.RollingUpdateDeploymentStrategyType),
-		"rollingUpdate": map[string]any{"maxUnavailable": fmt.Sprintf("%d%%", b.Unavailable), "maxSurge": surge},
+		"rollingUpdate": map[string]any{"maxUnavailable": unavailable, "maxSurge": surge},
 	}
 }
 
@@ -118,6 +122,7 @@ func observeTakeover(d *appsv1.Deployment, w *rollout.Workload) {
 		return
 	}
 	unavailable, ok := parsePercent(r.MaxUnavailable)
+	ok = ok || *r.MaxUnavailable == intstr.FromInt32(0)
 	surge, percent := parsePercent(r.MaxSurge)
 	switch {
 	case ok && percent:

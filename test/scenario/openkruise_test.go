@@ -119,12 +119,12 @@ func TestASecondRolloutOfAWorkloadTouchesNothing(t *testing.T) {
 	d.release(t, version("unmanaged"))
 	w.Do(t, "-n", ns, "rollout", "status", "deployment/workload-demo", "--timeout=600s")
 	w.Await(t, ns, "a-second", held)
-	if marks := marksOf(w.Get(t, ns, "deployment", "workload-demo").GetAnnotations()); len(marks) > 0 {
-		t.Errorf("the workload of a disabled Rollout has the marks %v", marks)
-	}
+	w.AwaitObject(t, ns, "deployment", "workload-demo", "to be free of marks", func(u *unstructured.Unstructured) bool {
+		return u != nil && len(marksOf(u.GetAnnotations())) == 0
+	})
+	w.Await(t, ns, "a-second", held)
 
 	w.Do(t, "-n", ns, "delete", "rollout", "rollouts-demo")
-	w.Do(t, "-n", ns, "annotate", "deployment", "workload-demo", "note=wake")
 	w.Await(t, ns, "a-second", world.Healthy)
 	awaitAdopted(t, w, ns, "workload-demo", "a-second")
 }
@@ -277,7 +277,7 @@ func TestTheCommandsOfOpenKruiseInEachState(t *testing.T) {
 		"Aborted": {func(t *testing.T, d *demo) {
 			d.release(t, version("new"))
 			d.at(t, 2)
-			if err := d.status(t, `{"status":{"command":{"action":"Abort","actor":"ci","epoch":1}}}`); err != nil {
+			if err := d.status(t, `{"status":{"command":{"action":"Abort","actor":"admin","epoch":1}}}`); err != nil {
 				t.Fatal(err)
 			}
 			d.await(t, progressing(api.ReasonAborted))

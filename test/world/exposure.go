@@ -189,6 +189,9 @@ func (e *exposure) takeRollout(w Write) {
 		e.rollouts[w.Name] = c
 	}
 	if spec, err := rollout.Parse(r); err == nil {
+		if c.known && len(spec.Steps) != len(c.spec.Steps) {
+			c.replanned(spec, e.replicas[spec.Workload.Name])
+		}
 		c.spec, c.known = spec, true
 	}
 	switch {
@@ -202,6 +205,19 @@ func (e *exposure) takeRollout(w Write) {
 	c.deleting = w.Verb != "create" && (c.deleting || r.DeletionTimestamp != nil)
 	if r.DeletionTimestamp != nil && len(r.Finalizers) == 0 {
 		delete(e.rollouts, w.Name) // the Rollout has no finalizer left, and another one may get its name
+	}
+}
+
+// replanned records that a user has changed the number of steps. The release passes the steps that have fewer pods than it has.
+func (c *committed) replanned(spec rollout.Spec, total int32) {
+	var have int32
+	if s := c.last.CanaryStatus; s != nil {
+		have = s.CanaryReplicas
+	}
+	for n, step := range spec.Steps {
+		if step.Replicas.Of(total) < have {
+			c.passable[int32(n)+1] = true
+		}
 	}
 }
 
