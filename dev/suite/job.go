@@ -232,8 +232,9 @@ func (j job) environment() []string {
 	} else {
 		env = append(env, "CGO_ENABLED=0")
 	}
-	if os.Getenv("GOGC") == "" {
-		env = append(env, "GOGC=300") // compilers, tests and API servers spend much of their time on garbage collection, and memory is available
+	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" {
+		// Compilers, tests and API servers spend much of their time on garbage collection, and memory is available. Above the limit, a process collects more often.
+		env = append(env, "GOGC=800", "GOMEMLIMIT=2GiB")
 	}
 	return append(env, j.env...)
 }

@@ -84,7 +84,7 @@ func TestPlanBringsPodsBeside(t *testing.T) {
 			besideStable(2, 0, 0).With(stable(func(s *rollout.Revision) { s.Unavailable = false })),
 			outcome{State: rollout.StateUpgrade, Step: 2, Message: "waiting for the controller of Deployment demo to see how it is to be released"},
 		},
-		"the new pods come as a surge":                 {besideStable(2, 0, 0), upgrade("let Deployment demo replace pods: 0% and 50% more")},
+		"the new pods come as a surge": {besideStable(2, 0, 0), upgrade("let Deployment demo replace pods: 0% and 50% more")},
 		"the workload rests as soon as they are there, and needs no pause": {
 			besideStable(2, 5, 0).surging(50),
 			outcome{State: rollout.StateUpgrade, Step: 2, Message: "Rollout is in step(2/3), and upgrade workload to new version: 0 of 5 new pods are ready"},

@@ -24,7 +24,7 @@ func TestAPipelineTakesAReleaseToItsEnd(t *testing.T) {
 	revision := ""
 	for step := int32(1); step <= 3; step++ {
 		r := d.await(t, world.PausedAt(step))
-		revision = r.Status.CanaryStatus.CanaryRevision
+		revision = r.Status.Sluice.CanaryRevision
 		got := p.decide(t, "ci-acme", fmt.Sprint("run-", step), decision(api.DecisionApprove, "step", step, "revision", revision, "comment", "e2e green"))
 		want := event.Decided{
 			Accepted: true, Message: fmt.Sprintf("step %d was approved by ci-acme (e2e green)", step), Decision: api.DecisionApprove, Step: step,

@@ -56,13 +56,13 @@ func TestTheStatusAndThePodsGoByOneRolloutID(t *testing.T) {
 			r := d.await(t, world.PausedAt(1))
 			want := c.want
 			if want == "" {
-				want = r.Status.CanaryStatus.CanaryRevision
+				want = r.Status.Sluice.CanaryRevision
 			}
 			if got := idOf(r); got != want {
 				t.Errorf("the status says %q, want %q", got, want)
 			}
 			if strings.Contains(want, " ") {
-				want = r.Status.CanaryStatus.CanaryRevision
+				want = r.Status.Sluice.CanaryRevision
 			}
 			pods := d.w.Do(t, "-n", d.ns, "get", "pods", "-l", api.LabelRolloutID, "-o", `jsonpath={.items[*].metadata.labels.rollouts\.kruise\.io/rollout-id}`)
 			if pods != want {

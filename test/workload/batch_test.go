@@ -41,7 +41,7 @@ func aReturn(t *testing.T, kind Kind) (s *shop, stable map[string]*corev1.Pod) {
 	s.pods.keep(image(2), 3)
 	s.back()
 	r := s.await(pausedIn(2, 1))
-	if id := r.Status.CanaryStatus.ObservedRolloutID; id != "rollback-"+r.Status.CanaryStatus.CanaryRevision {
+	if id := r.Status.CanaryStatus.ObservedRolloutID; id != "rollback-"+r.Status.Sluice.CanaryRevision {
 		t.Errorf("the rollback is called %q", id)
 	}
 	s.runs(map[string]int{image(1): 2, image(2): 3})

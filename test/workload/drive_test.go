@@ -179,7 +179,8 @@ func (s *shop) wantBack(adopted bool) {
 }
 
 // owned returns the part of an object that its owner decides. It leaves out the template and the number of pods, which
-// tests change. A partition of 0 counts as none.
+// tests change. A partition of 0 counts as none, and so does the value false of paused, which stays on an Advanced
+// DaemonSet.
 func owned(u *unstructured.Unstructured, adopted bool) map[string]any {
 	u = u.DeepCopy()
 	for _, field := range []string{"template", "replicas"} {
@@ -188,6 +189,9 @@ func owned(u *unstructured.Unstructured, adopted bool) map[string]any {
 	for _, at := range [][]string{{"spec", "updateStrategy"}, {"spec", "updateStrategy", "rollingUpdate"}} {
 		if number(u, append(at, "partition")...) == 0 {
 			unstructured.RemoveNestedField(u.Object, append(at, "partition")...)
+		}
+		if paused, _, _ := unstructured.NestedBool(u.Object, append(at, "paused")...); !paused {
+			unstructured.RemoveNestedField(u.Object, append(at, "paused")...)
 		}
 		if m, found, _ := unstructured.NestedMap(u.Object, at...); found && len(m) == 0 {
 			unstructured.RemoveNestedField(u.Object, at...)
