@@ -48,6 +48,17 @@ func TestPlanWalksThroughAStep(t *testing.T) {
 			aRelease().AtStep(2).With(func(g *given) { g.Pods(5, 4) }),
 			outcome{State: rollout.StateUpgrade, Step: 2, Message: "Rollout is in step(2/3), and upgrade workload to new version: 4 of 5 canary pods are available"},
 		},
+		"pods that are not available yet are labelled": {
+			aRelease().AtStep(2).With(func(g *given) { g.Pods(5, 0); g.Canary.Batches.Unlabelled = 5 }),
+			outcome{State: rollout.StateUpgrade, Step: 2, Actions: []string{"label pods of batch 2"}, Message: "Rollout is in Progressing"},
+		},
+		"pods above the plan of their step get no batch": {
+			aRelease().AtStep(1).With(func(g *given) {
+				g.Pods(3, 0)
+				g.Canary.Batches = rollout.PodBatches{Labelled: []int32{1}, Unlabelled: 2}
+			}),
+			outcome{State: rollout.StateUpgrade, Step: 1, Message: "Rollout is in step(1/3), and upgrade workload to new version: 0 of 1 canary pods are available"},
+		},
 		"the failure threshold lets a step go on with unready pods": {
 			aRelease().AtStep(2).With(func(g *given) {
 				g.Spec.FailureThreshold = rollout.Amount{Value: 20, Percent: true}
