@@ -93,10 +93,11 @@ func (d *demo) watchGranted(t *testing.T) (granted func() []int) {
 			if paused || seconds != math.MaxInt32-1 {
 				continue
 			}
-			may, _, _ := unstructured.NestedString(u.Object, "spec", "strategy", "rollingUpdate", "maxUnavailable")
+			field, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "strategy", "rollingUpdate", "maxUnavailable")
+			may := fmt.Sprint(field) // 0, or a percentage
 			percent, err := strconv.Atoi(strings.TrimSuffix(may, "%"))
-			if err != nil {
-				t.Errorf("it may miss %q of its pods: %v", may, err)
+			if err != nil || (percent != 0) != strings.HasSuffix(may, "%") {
+				t.Errorf("it may miss %q of its pods, which is no share", may)
 			}
 			if len(list) == 0 || list[len(list)-1] != percent {
 				list = append(list, percent)
