@@ -45,13 +45,13 @@ var allowed = map[string][]string{
 	// Floor 5: the world outside: the API server, NATS and Prometheus.
 	"pkg/kube": {"pkg/api", "pkg/rollout", "pkg/trafficrouting", "pkg/history", "pkg/workload", "pkg/traffic", "pkg/analysis", "pkg/script", "pkg/hold", "lua_configuration"},
 	// kube stands on these three packages: each may import less than kube, and none imports kube.
-	"pkg/kube/cache":     {"pkg/api"},
+	"pkg/kube/cache":     {"pkg/api", "pkg/rollout"},
 	"pkg/kube/apiclient": {"pkg/api", "pkg/rollout"},
 	"pkg/kube/policies":  {"pkg/api", "pkg/rollout", "pkg/workload", "pkg/hold", "pkg/kube/apiclient"},
 	"pkg/queue":          {"pkg/api", "pkg/rollout", "pkg/event", "pkg/fleetmessage"},
 	"pkg/decision":       {"pkg/event", "pkg/queue"}, // it stands on queue, as kube stands on its packages
 	"pkg/metric":         {"pkg/api", "pkg/rollout", "pkg/analysis"},
-	"pkg/webhook":        {"pkg/api", "pkg/hold", "pkg/certwatch"},
+	"pkg/webhook":        {"pkg/api", "pkg/rollout", "pkg/hold", "pkg/certwatch"},
 	"pkg/preflight":      {"pkg/api", "pkg/fleet", "pkg/hold", "pkg/rollout", "pkg/traffic", "pkg/workload", "deploy", "test/controlplane"},
 	// Floor 6: the components.
 	"pkg/watcher":   {"pkg/api", "pkg/hold", "pkg/rollout", "pkg/trafficrouting", "pkg/traffic", "pkg/script", "pkg/queue", "pkg/event", "pkg/workload/kinds", "lua_configuration"},
