@@ -148,7 +148,7 @@ func TestAnObjectOfOthersWithOurNameIsSeenAndNotTouched(t *testing.T) {
 	}
 }
 
-func TestOnlyALiveRolloutOfTheSameWorkloadHasAdoptedIt(t *testing.T) {
+func TestOnlyARolloutThatGovernsTheWorkloadHasAdoptedIt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.settled()
@@ -166,12 +166,19 @@ func TestOnlyALiveRolloutOfTheSameWorkloadHasAdoptedIt(t *testing.T) {
 	if got := adoptedBy(); got != "other" {
 		t.Errorf("it is adopted by %q", got)
 	}
-	w.kubectl("", "patch", "rollout/other", "--type=merge", "-p", `{"metadata":{"finalizers":["example.com/wait"]}}`)
-	w.kubectl("", "delete", "rollout/other", "--wait=false")
-	if got := adoptedBy(); got != "" {
-		t.Errorf("a Rollout that is being deleted has adopted it: %q", got)
+	finalizers := func(list string) {
+		w.kubectl("", "patch", "rollout/other", "--type=merge", "-p", `{"metadata":{"finalizers":`+list+`}}`)
 	}
-	w.kubectl("", "patch", "rollout/other", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
+	finalizers(`["rollouts.kruise.io/rollout","example.com/wait"]`)
+	w.kubectl("", "delete", "rollout/other", "--wait=false")
+	if got := adoptedBy(); got != "other" {
+		t.Errorf("while a Rollout that is being deleted may have a release to end, the workload is adopted by %q", got)
+	}
+	finalizers(`["example.com/wait"]`)
+	if got := adoptedBy(); got != "" {
+		t.Errorf("a Rollout that has ended its release has adopted it: %q", got)
+	}
+	finalizers("null")
 }
 
 func TestAWorkloadThatAnotherRolloutAdoptsMeanwhileIsSeenAsItsOwn(t *testing.T) {

@@ -356,17 +356,19 @@ func (o *observation) markLiveIn(live *partSet, p part) func() {
 	}
 }
 
-// readOtherRollout finds out whether another Rollout whose name is on the workload still refers to it.
+// readOtherRollout finds out whether another Rollout whose name is on the workload still governs it. While that one is
+// being deleted, it may have a release to end until its finalizer is gone. If it does not govern the workload, a third
+// Rollout may.
 func (o *observation) readOtherRollout(ctx context.Context, name string) error {
 	r, err := nilIfNotFound(o.client.getRollout(ctx, types.NamespacedName{Namespace: o.namespace, Name: name}))
-	if err != nil || r == nil || r.DeletionTimestamp != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	spec, err := rollout.Parse(r)
-	if err == nil && sameObject(spec.Workload, o.snapshot.spec.Workload) {
+	case r != nil && rollout.WorkloadKey(r) == rollout.WorkloadKey(o.snapshot.rollout) && (r.DeletionTimestamp == nil || slices.Contains(r.Finalizers, api.FinalizerRollout)):
 		o.snapshot.otherRollout = name
+		return nil
 	}
-	return nil
+	return o.findRival(ctx)
 }
 
 // readRouting reads the Services and the gateway objects.

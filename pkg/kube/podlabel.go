@@ -46,6 +46,10 @@ type podLabelling struct {
 	listed string
 	// last has the resourceVersion of the pod that was labelled last.
 	last string
+	// counted has the resourceVersion of the owner, the id of the release and the number of steps when the pods were counted by batch. The pods
+	// above the plan of their step stay without a batch, and the client does not list them again for each decision.
+	counted string
+	batches rollout.PodBatches
 }
 
 // maxLabellings is the number of owners at which the cache forgets them all. That costs one read for each.
@@ -76,6 +80,18 @@ func (l *podLabelCache) markDone(of *newPods, id string) {
 	l.putLabelling(of.owner, known)
 }
 
+func (l *podLabelCache) markCounted(of *newPods, id string, steps int, batches rollout.PodBatches) {
+	known := l.labellingOf(of.owner)
+	known.counted, known.batches = of.count(id, steps), batches
+	l.putLabelling(of.owner, known)
+}
+
+// batchesOf returns the batches of pods that were counted.
+func (l *podLabelCache) batchesOf(of *newPods, id string, steps int) (batches rollout.PodBatches, counted bool) {
+	known := l.labellingOf(of.owner)
+	return known.batches, known.counted == of.count(id, steps)
+}
+
 func (l *podLabelCache) markListed(of *newPods) {
 	known := l.labellingOf(of.owner)
 	known.listed = of.existence()
@@ -85,6 +101,7 @@ func (l *podLabelCache) markListed(of *newPods) {
 // markWritten takes in pods that were labelled.
 func (l *podLabelCache) markWritten(runs metav1.Object, pods []metav1.Object) {
 	known := l.labellingOf(runs)
+	known.counted = ""
 	for _, pod := range pods {
 		if known.last == "" || cache.IsNewerVersion(pod.GetResourceVersion(), known.last) {
 			known.last = pod.GetResourceVersion()
@@ -107,6 +124,11 @@ type newPods struct {
 // existence changes when pods come or go, except for a pod that replaces a lost pod.
 func (n *newPods) existence() string {
 	return fmt.Sprintf("%d/%d", n.owner.GetGeneration(), n.existing)
+}
+
+// count changes when the pods must be counted again.
+func (n *newPods) count(id string, steps int) string {
+	return fmt.Sprintf("%s/%s/%d", n.owner.GetResourceVersion(), id, steps)
 }
 
 // newPodsCounted returns the new pods, nil if there are none.
@@ -135,24 +157,27 @@ func (s *Snapshot) newPodsCounted() *newPods {
 // labels.
 func (o *observation) readPods(ctx context.Context) {
 	s, c := o.snapshot, o.client
-	if s.observePodBatches().Unlabelled == 0 {
+	if _, known := s.observePodBatches(); known {
 		return
 	}
 	o.startRead(ctx, o.accessTo("list", "", "pods", ""), func(ctx context.Context) error { return c.listPods(ctx, s) })
 }
 
-// observePodBatches returns the batches of the new pods. If the pods have changed since the executor listed them, it
-// returns one pod without a batch.
-func (s *Snapshot) observePodBatches() rollout.PodBatches {
+// observePodBatches returns the batches of the new pods. If the pods have changed since the executor listed them, they
+// are not known, and it returns one pod without a batch.
+func (s *Snapshot) observePodBatches() (batches rollout.PodBatches, known bool) {
 	pods, id := s.newPodsCounted(), s.podsReleaseID()
 	switch {
 	case pods == nil || s.podLabelCache == nil || !s.mayBeLabelled(pods) || s.podLabelCache.allLabelled(pods, id):
-		return rollout.PodBatches{}
-	case s.podsOwnerVersion != pods.owner.GetResourceVersion():
-		return rollout.PodBatches{Unlabelled: 1}
+		return rollout.PodBatches{}, true
+	case s.podsOwnerVersion == pods.owner.GetResourceVersion():
+		batches, _ = workload.CountBatches(s.livePods(), id, len(s.spec.Steps))
+		return batches, true
 	}
-	batches, _ := workload.CountBatches(s.livePods(), id, len(s.spec.Steps))
-	return batches
+	if batches, known = s.podLabelCache.batchesOf(pods, id, len(s.spec.Steps)); known {
+		return batches, true
+	}
+	return rollout.PodBatches{Unlabelled: 1}, false
 }
 
 // podsReleaseID returns the id that the new pods of a Deployment or of its canary bear.
@@ -185,8 +210,11 @@ func (c *Client) listPods(ctx context.Context, s *Snapshot) error {
 	}
 	s.pods, s.podsOwnerVersion = pods, of.owner.GetResourceVersion()
 	c.podLabels.markListed(of)
-	if id := s.podsReleaseID(); s.podsUpToDate && s.observePodBatches().Unlabelled == 0 {
-		c.podLabels.markDone(of, id)
+	if batches, _ := s.observePodBatches(); s.podsUpToDate {
+		c.podLabels.markCounted(of, s.podsReleaseID(), len(s.spec.Steps), batches)
+		if batches.Unlabelled == 0 {
+			c.podLabels.markDone(of, s.podsReleaseID())
+		}
 	}
 	return nil
 }

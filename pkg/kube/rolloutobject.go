@@ -30,7 +30,8 @@ func (c *Client) listRollouts(ctx context.Context, namespace string) ([]*api.Rol
 }
 
 // CommitStatus writes the status, unless the Rollout already has it. It first copies the rolloutHash of the status to an
-// annotation of the Rollout, where clients of OpenKruise read it. Afterwards the snapshot has the new Rollout, and
+// annotation of the Rollout, where clients of OpenKruise read it. A cluster that refuses the annotation, for example by a
+// policy of its owner, gets the status without it. Afterwards the snapshot has the new Rollout, and
 // routes for its current step. CommitStatus fails with a conflict if the Rollout was changed since it was read, for
 // example by an approval. [apiclient.IsGone] recognizes the error for a deleted Rollout.
 func (c *Client) CommitStatus(ctx context.Context, s *Snapshot, status api.RolloutStatus) error {
@@ -63,9 +64,13 @@ func (c *Client) annotateRolloutHash(ctx context.Context, s *Snapshot, status ap
 		return nil
 	}
 	err := c.patchRolloutMetadata(ctx, s, map[string]any{"annotations": map[string]any{api.AnnotationRolloutHash: common.RolloutHash}})
-	if err != nil {
-		return apiclient.RolloutError("annotate", s.rollout, err)
+	if err == nil {
+		return nil
 	}
+	if err = apiclient.RolloutError("annotate", s.rollout, err); apiclient.IsConflict(err) || apiclient.IsGone(err) {
+		return err
+	}
+	c.log.Warn("the status is written without the annotation "+api.AnnotationRolloutHash, "namespace", s.rollout.Namespace, "rollout", s.rollout.Name, "error", err)
 	return nil
 }
 

@@ -95,7 +95,7 @@ func (s *Snapshot) updateView() {
 	s.Seen.Workload = s.observeWorkload()
 	if s.canary != nil {
 		c := workload.ObserveCanary(s.canary, s.replicaSets, r.Name, uid)
-		c.Batches = s.observePodBatches()
+		c.Batches, _ = s.observePodBatches()
 		s.Seen.Canary = &c
 	}
 	for _, b := range s.backends {
@@ -127,7 +127,7 @@ func (s *Snapshot) observeWorkload() *rollout.Workload {
 		w = workload.ObserveDeployment(d, s.replicaSets, s.rollout.Name)
 		w.AutoscalerActive = meddled
 		if s.spec.Style != rollout.StyleCanary {
-			w.Batches = s.observePodBatches()
+			w.Batches, _ = s.observePodBatches()
 		}
 	default:
 		return nil

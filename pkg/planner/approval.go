@@ -121,7 +121,7 @@ func (j *approvalEvaluation) releaseInProgress() *ApprovalResult {
 func (j *approvalEvaluation) releaseMatches() *ApprovalResult {
 	w, m := j.seen.Workload, j.m
 	id := rollout.ReleaseID(w.RolloutID, *m)
-	revisions := []string{m.CanaryRevision, j.podTemplateHash()}
+	revisions := []string{m.CanaryRevision, m.CanaryHash, j.podTemplateHash()}
 	switch {
 	case w.Revision != m.CanaryRevision:
 		return refusedCheck(api.RefusalWrongRelease, "The workload has got another template since this release began, so that it is ending; decide about the new one when it pauses")
@@ -130,7 +130,7 @@ func (j *approvalEvaluation) releaseMatches() *ApprovalResult {
 	case j.request.RolloutID != "" && j.request.RolloutID != id:
 		return refusedCheck(api.RefusalWrongRelease, "The rolloutID %q does not match the release under way, which has %q; to decide about that release, name its rolloutID", j.request.RolloutID, id)
 	case j.request.Revision != "" && !slices.Contains(revisions, j.request.Revision):
-		return refusedCheck(api.RefusalWrongRelease, "The revision %q does not match the release under way, which has %q; to decide about that release, name its revision", j.request.Revision, m.CanaryRevision)
+		return refusedCheck(api.RefusalWrongRelease, "The revision %q does not match the release under way, which has %q; to decide about that release, name its revision", j.request.Revision, cmp.Or(m.CanaryHash, m.CanaryRevision))
 	case j.request.Image != "" && !slices.ContainsFunc(w.Images, func(have string) bool { return rollout.SameImage(j.request.Image, have) }):
 		return refusedCheck(api.RefusalWrongRelease, "The new version does not have the image %q, it has %q; name one exactly as the pod template does, or by its digest", j.request.Image, w.Images)
 	}

@@ -98,7 +98,7 @@ func (w *world) letGo() bool {
 // waitsForApproval reports whether the current release waits for an approval only.
 func (w *world) waitsForApproval() bool {
 	c, next := w.status.Common(), int32(w.step())+1
-	if int(next) > len(w.model.spec.Steps) {
+	if int(next) > len(w.agreed().Steps) {
 		next = api.NoNextStep
 	}
 	return w.state() == rollout.StatePaused && c.CurrentStepState == api.StepPaused && c.NextStepIndex == next &&

@@ -37,7 +37,7 @@ type known struct {
 // version, and an act that crosses it.
 const mostActs = 3
 
-// everyState is more than the states of any model, so explorations of three steps make all requests in every state.
+// everyState is more than the states of any model, so explorations of three steps that do not change make all requests in every state.
 const everyState = 1 << 20
 
 var (
@@ -47,7 +47,7 @@ var (
 
 func explore(m *model) *explorer {
 	e := &explorer{name: m.name, ids: map[stateKey]int32{}, stride: 1, most: *askedStates}
-	if len(m.spec.Steps) > 2 {
+	if len(m.spec.Steps) > 2 && m.other == nil {
 		e.most = everyState
 	}
 	first := newWorld(m)
@@ -258,7 +258,8 @@ func (w *world) appendStatus(b []byte, s *api.RolloutStatus) []byte {
 	b = append(append(b, strings.Join(m.RecentRevisions, ",")...), '/')
 	b = appendBools(b, p.abandonedAfterAbort(), m.RouteDigest != "", m.GraceUntil != nil && w.time().Before(m.GraceUntil.Time), m.WakeAt != nil && w.time().Before(m.WakeAt.Time),
 		m.Epoch == w.canary.epoch, m.Epoch > 0, m.PlanHash == w.model.spec.Hash, m.StepSince != nil, m.StepSince != nil && w.time().Before(m.StepSince.Add(w.model.spec.ProgressDeadline)))
-	b = append(b, byte(m.RollbackReplicas), byte(m.Step), byte(c.NextStepIndex), byte(c.CurrentStepIndex))
+	b = appendBools(b, p.currentState().InStep() && w.time().Before(p.jumpShowsUntil()))
+	b = append(b, byte(m.Steps), byte(m.RollbackReplicas), byte(m.Step), byte(c.NextStepIndex), byte(c.CurrentStepIndex))
 	if s.Command != nil {
 		b = append(append(b, s.Command.Action...), byte(m.Epoch-s.Command.Epoch), byte(m.PauseSeq-s.Command.PauseSeq))
 	}

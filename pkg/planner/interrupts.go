@@ -159,9 +159,10 @@ func (p *planner) restartEditedStep() bool {
 
 // stepOfNewPlan returns the step at which the release goes on after an edit of its steps. If their number is the same, that is the current one. If
 // the number has changed, it is the first step that asks for at least the present new pods, as in OpenKruise, and the current one if that does. But an
-// edit never reaches the last step of all pods, which takes no approval, unless it is the only one or all pods are new already.
+// edit never reaches the last step of all pods, which takes no approval, unless it is the only one or the new pods have replaced all others: beside
+// the pods of a canary, the stable version still has its pods and its requests.
 func (p *planner) stepOfNewPlan() int32 {
-	total, current := int32(len(p.seen.Spec.Steps)), p.seen.Status.Sluice.Step
+	total, current := int32(len(p.seen.Spec.Steps)), max(1, p.seen.Status.Sluice.Step)
 	if p.m.Steps == 0 || p.m.Steps == total { // 0: an earlier version of Sluice wrote the status
 		return min(current, total)
 	}
@@ -173,10 +174,19 @@ func (p *planner) stepOfNewPlan() int32 {
 			step++
 		}
 	}
-	if step > 1 && have < all && p.seen.Spec.StepPasses(step) {
+	replaced := p.replacesInPlace() && have >= all
+	if step > 1 && !replaced && p.seen.Spec.StepPasses(step) {
 		step--
 	}
 	return step
+}
+
+// keepStepOfOldPlan keeps the number of the current step until the release follows an edited plan, also if the plan has fewer steps: stepOfNewPlan
+// needs this number. A release that is held does not follow an edit yet.
+func (p *planner) keepStepOfOldPlan() {
+	if s := p.seen.Status.Sluice; s != nil && p.currentState().InStep() && p.m.PlanHash != p.seen.Spec.Hash {
+		p.m.Step = max(p.m.Step, s.Step)
+	}
 }
 
 // replacedPods returns the number of pods that the steps have created so far, and the number of all pods that they create.

@@ -214,7 +214,7 @@ func (c *checks) write(w *world, next write) {
 			c.handBack(w, a)
 			return
 		}
-		if int(a.Step) > len(w.model.spec.Steps) {
+		if int(a.Step) > len(w.agreed().Steps) {
 			c.that(m.FinaliseReason == api.FinaliseSuccess, "IntentCommittedBeforeRaise", "%s in %s", a, m.State)
 			return
 		}
@@ -282,8 +282,9 @@ func (c *checks) committed(w *world, next *api.RolloutStatus) {
 		c.that(int8(after.Step) <= allowed, "NoStepSkippedWithoutApproval", "step %d is committed, agreed is %d", after.Step, allowed)
 	}
 	if after.State == string(rollout.StateFinalising) && after.FinaliseReason == api.FinaliseSuccess && before.State != after.State && before.Epoch == after.Epoch {
-		last := w.model.spec.Steps[len(w.model.spec.Steps)-1]
-		done := int(allowed) > len(w.model.spec.Steps) || int(allowed) == len(w.model.spec.Steps) && last.Replicas == rollout.Amount{Value: 100, Percent: true} && !w.model.beside()
+		steps := w.agreed().Steps
+		last := steps[len(steps)-1]
+		done := int(allowed) > len(steps) || int(allowed) == len(steps) && last.Replicas == rollout.Amount{Value: 100, Percent: true} && !w.model.beside()
 		c.that(done || rollout.State(before.State) == rollout.StateInitializing, "NoStepSkippedWithoutApproval", "success is committed, agreed is %d", allowed)
 	}
 }
@@ -291,7 +292,7 @@ func (c *checks) committed(w *world, next *api.RolloutStatus) {
 // stable checks the revision from which a release starts: never an unapproved revision while another one serves.
 func (c *checks) stable(w *world, revision string) {
 	m := machine(&w.status)
-	promoted := int(w.allowed) > len(w.model.spec.Steps) && version(versionOf(revision)) == m.CanaryRevision // approved as a whole a moment ago
+	promoted := int(w.allowed) > len(w.agreed().Steps) && version(versionOf(revision)) == m.CanaryRevision // approved as a whole a moment ago
 	if w.trusted[versionOf(revision)] || promoted || w.unsettled() || w.forced > 0 {
 		return
 	}

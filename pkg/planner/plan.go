@@ -23,6 +23,7 @@ func Plan(seen rollout.Seen, now time.Time) rollout.Decision {
 	p.updateStepSince()
 	p.watchHealth()
 	p.projectStatus()
+	p.keepStepOfOldPlan()
 	p.throttleStatus()
 	return p.makeDecision()
 }

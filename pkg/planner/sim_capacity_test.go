@@ -85,7 +85,7 @@ func (w *world) seeHandBack(s *rollout.Seen, i int) {
 	switch at := w.routed[i]; {
 	case at < 0:
 		route.Weight = rollout.Percent(-at)
-	case at > 0 && int(at) <= len(w.model.spec.Steps):
+	case at > 0 && int(at) <= len(w.model.plan(w.routedBy[i]).Steps):
 		if weight := w.model.plan(w.routedBy[i]).Steps[at-1].Weight; weight != nil {
 			route.Weight = *weight
 		}

@@ -147,7 +147,7 @@ func (w *world) hubHelps() []move {
 	}
 	refusal := p.fleetRefusal(int32(next))
 	if refusal == nil && w.state() == rollout.StateInitializing && w.running() == w.pods[w.template] { // the workload has no older pods, so the release would end at once
-		refusal = p.fleetRefusal(int32(len(w.model.spec.Steps)) + 1)
+		refusal = p.fleetRefusal(int32(len(w.agreed().Steps)) + 1)
 	}
 	if refusal == nil && w.status.Sluice.PlanHash != p.seen.Spec.Hash {
 		refusal = p.fleetRefusal(int32(w.step()))
@@ -230,7 +230,7 @@ func (w *world) appendHub(b []byte) []byte {
 func (c *checks) fleetCommitted(w *world, next *api.RolloutStatus) {
 	if f := next.Fleet; f != nil && f.Permit != nil && f.Permit.Verb == api.FleetVerbRelease && f.Permit.LocalPauses == api.FleetLocalPausesPass {
 		if w.allowed = max(w.allowed, int8(f.Permit.HoldAt)); f.Permit.HoldAt == 0 {
-			w.allowed = int8(len(w.model.spec.Steps)) + 1
+			w.allowed = int8(len(w.agreed().Steps)) + 1
 		}
 	}
 	before, after := machine(&w.status), machine(next)
@@ -256,7 +256,7 @@ func (c *checks) fleetCommitted(w *world, next *api.RolloutStatus) {
 	}
 	step := after.Step
 	if succeeds {
-		step = int32(len(w.model.spec.Steps)) + 1
+		step = int32(len(w.agreed().Steps)) + 1
 	}
 	permit := f.Permit
 	c.that(permit != nil && permit.Verb == api.FleetVerbRelease && permit.Version == fleetKey(v) && permit.NotAfter == nil &&

@@ -56,7 +56,7 @@ func (w *world) command(action api.CommandAction) {
 		w.allow(w.step() + 1)
 	}
 	if action == api.CommandPromote && w.state().InStep() {
-		w.allow(int8(len(w.model.spec.Steps) + 1))
+		w.allow(int8(len(w.agreed().Steps) + 1))
 	}
 	w.status = *status
 	w.touched(onRollout)

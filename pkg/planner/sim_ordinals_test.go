@@ -214,12 +214,11 @@ func (w *world) makePod(v int8) {
 	c := w.model.check
 	goes := w.parked && w.forced == 0 && w.model.lever != rollout.MechanismOnDelete // with that mechanism, deleted pods come back new for every client
 	if goes && !w.trusted[v] && version(v) == m.CanaryRevision && rollout.State(m.State).InStep() {
-		agreed := min(int32(w.allowed), int32(len(w.model.spec.Steps)))
-		most := max(w.model.replicas(w.model.spec, agreed), w.model.replicas(w.model.plan(w.model.other != nil), agreed)) // pods stay when the owner lowers a step
+		most := max(w.mostAllowed(w.model.spec), w.mostAllowed(w.model.plan(w.model.other != nil))) // pods stay when the owner lowers a step
 		if w.failed > 0 {
 			most = max(most, int32(w.stood)) // a lost pod comes back in its version
 		}
-		c.that(int32(w.pods[v]) <= most, "ExposureNeverAboveCommittedStep", "%d new pods run, and step %d is agreed to", w.pods[v], agreed)
+		c.that(int32(w.pods[v]) <= most, "ExposureNeverAboveCommittedStep", "%d new pods run, and step %d is agreed to", w.pods[v], w.allowed)
 	}
 	c.that(!w.ours() || int32(w.running()) <= int32(w.model.size())+w.model.mostBeside(), "OwnersBudgetKept", "%d pods run", w.running())
 	if m.State == string(rollout.StateDisabled) || m.FinaliseReason == api.FinaliseDisabled {

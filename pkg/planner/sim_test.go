@@ -177,7 +177,7 @@ func (w *world) seeWorkload() *rollout.Workload {
 
 func (w *world) seeRoute(i int) rollout.Route {
 	r := rollout.Route{Object: objectsOf(w.model.spec)[i], Shaped: w.routed[i] != 0, Steps: map[int32]rollout.Rendering{}}
-	for n := range w.model.spec.LastStep() {
+	for n := range w.model.plan(w.revised).LastStep() {
 		step := int8(n + 1)
 		applied := w.routed[i] == step && w.routedBy[i] == w.revised
 		r.Steps[int32(step)] = rollout.Rendering{Applied: applied, Accepted: applied && w.accepted[i], Digest: fmt.Sprint("d", step, w.revised)}

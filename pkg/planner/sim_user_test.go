@@ -137,7 +137,7 @@ func (w *world) users() []move {
 		add(c.CurrentStepState != api.StepReady, "a blind approval", (*world).approve)
 		for _, to := range w.model.jumps() {
 			add(c.NextStepIndex != to, fmt.Sprintf("a jump to step %d", to), func(w *world) {
-				if w.state().InStep() && int(to) <= len(w.model.spec.Steps) {
+				if w.state().InStep() && int(to) <= len(w.agreed().Steps) {
 					w.allow(int8(to))
 				}
 				w.edit(func(c *api.CommonStatus) { c.NextStepIndex = to })
@@ -177,6 +177,11 @@ func (w *world) agreed() rollout.Spec {
 		return other
 	}
 	return w.model.spec
+}
+
+// mostAllowed returns the number of pods of the last step that users have allowed, in one plan.
+func (w *world) mostAllowed(spec rollout.Spec) int32 {
+	return w.model.replicas(spec, min(int32(w.allowed), int32(len(spec.Steps))))
 }
 
 // replicas returns the number of pods of a step.

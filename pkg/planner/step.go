@@ -52,17 +52,26 @@ const jumpVisible = 2 * time.Second
 
 // jumpShown reports whether clients that poll had the time to see that the release has jumped to the step.
 func (p *planner) jumpShown() bool {
-	for t := range p.stateTransitions() {
-		if rollout.State(t.To) != rollout.StateBeforeUpgrade {
-			continue
-		}
-		if shown := t.Time.Add(jumpVisible); t.Reason == reasonJumped && p.now.Before(shown) {
-			p.waitUntil(shown, "Rollout has jumped to step(%d/%d), whose pods and routes are there", p.m.Step, len(p.seen.Spec.Steps))
-			return false
-		}
+	shown := p.jumpShowsUntil()
+	if !p.now.Before(shown) {
 		return true
 	}
-	return true
+	p.waitUntil(shown, "Rollout has jumped to step(%d/%d), whose pods and routes are there", p.m.Step, len(p.seen.Spec.Steps))
+	return false
+}
+
+// jumpShowsUntil returns the time until which a jump to the current step shows; the zero time if the release has not jumped to it.
+func (p *planner) jumpShowsUntil() time.Time {
+	for t := range p.stateTransitions() {
+		switch {
+		case rollout.State(t.To) != rollout.StateBeforeUpgrade:
+		case t.Reason == reasonJumped:
+			return t.Time.Add(jumpVisible)
+		default:
+			return time.Time{}
+		}
+	}
+	return time.Time{}
 }
 
 // planPaused keeps the step as it is and repairs drift until the pause may end.

@@ -120,7 +120,7 @@ func canaryTemplate(stable *appsv1.Deployment, of CanaryOf) (corev1.PodTemplateS
 
 // narrowCanary keeps the canary from adopting pods of the stable Deployment, which it would do if a user deleted that one and left its pods. Its selector
 // leaves out the pod-template-hash of each ReplicaSet that has pods. The template stays as it is, so that the pods of the canary have the hash that the
-// pods of the workload have after the release. If pods with that hash run already, a label of the canary's own tells them apart.
+// pods of the workload have after the release; ADR 8 has the exceptions. If pods with that hash run already, a label of the canary's own tells them apart.
 func narrowCanary(selector *metav1.LabelSelector, template *corev1.PodTemplateSpec, stable *appsv1.Deployment, of CanaryOf) {
 	var others []string
 	revision, runs := TemplateRevision(*template), false
