@@ -70,21 +70,28 @@ func (s *Snapshot) shareService(a, b *gateway) bool {
 	})
 }
 
-// withoutDroppedMatches returns the strategies of steps without the matches that the gateway object leaves out.
-func (g *gateway) withoutDroppedMatches(steps map[int32]traffic.Strategy) map[int32]traffic.Strategy {
+// withoutDroppedMatches returns the strategies of steps without the matches that the gateway object leaves out. A step
+// that hands traffic back has a negative number, and the matches of the current step.
+func (g *gateway) withoutDroppedMatches(steps map[int32]traffic.Strategy, current int32) map[int32]traffic.Strategy {
 	if len(g.keptMatches) == 0 {
 		return steps
 	}
 	kept := maps.Clone(steps)
-	for n, indexes := range g.keptMatches {
-		if strategy, wanted := kept[n]; wanted {
-			all := strategy.Matches
-			strategy.Matches = nil
-			for _, i := range indexes {
-				strategy.Matches = append(strategy.Matches, all[i])
-			}
-			kept[n] = strategy
+	for n, strategy := range steps {
+		from := n
+		if n < 0 {
+			from = current
 		}
+		indexes, drops := g.keptMatches[from]
+		if !drops {
+			continue
+		}
+		all := strategy.Matches
+		strategy.Matches = nil
+		for _, i := range indexes {
+			strategy.Matches = append(strategy.Matches, all[i])
+		}
+		kept[n] = strategy
 	}
 	return kept
 }

@@ -107,7 +107,7 @@ func (s *Snapshot) updateView() {
 	s.Seen.Dropped = s.droppedMatchProblem()
 	steps := s.stepsToRender()
 	for _, g := range s.gateways {
-		s.Seen.Routes = append(s.Seen.Routes, g.observeRoute(s.releaseFor(g), g.withoutDroppedMatches(steps)))
+		s.Seen.Routes = append(s.Seen.Routes, g.observeRoute(s.releaseFor(g), g.withoutDroppedMatches(steps, s.currentStep())))
 	}
 }
 
@@ -184,7 +184,7 @@ func (s *Snapshot) stepsToRender() map[int32]traffic.Strategy {
 		add(last)
 		return wanted
 	}
-	current := min(s.rollout.Status.Sluice.Step, int32(len(s.spec.Steps))) // the user may have removed steps
+	current := s.currentStep()
 	add(current)
 	add(current + 1)
 	add(last) // a user who promotes a release skips the steps between
@@ -194,9 +194,14 @@ func (s *Snapshot) stepsToRender() map[int32]traffic.Strategy {
 	return wanted
 }
 
+// currentStep returns the number of the current step, or of the last one if the user has removed steps.
+func (s *Snapshot) currentStep() int32 {
+	return min(sluiceStatusOf(s.rollout).Step, int32(len(s.spec.Steps)))
+}
+
 // handBackStrategy returns the strategy of the current step with another share of the traffic.
 func (s *Snapshot) handBackStrategy(weight rollout.Percent) traffic.Strategy {
-	step, _ := s.spec.Step(sluiceStatusOf(s.rollout).Step)
+	step, _ := s.spec.Step(s.currentStep())
 	strategy := traffic.StrategyOf(step)
 	strategy.Weight = &weight
 	return strategy

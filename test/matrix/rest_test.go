@@ -107,6 +107,7 @@ func owners(u *unstructured.Unstructured, adopted bool) map[string]any {
 	delete(spec, "replicas")
 	withoutDefault(spec, "updateStrategy", "rollingUpdate", "partition")
 	withoutDefault(spec, "updateStrategy", "partition")
+	withoutDefault(spec, "updateStrategy", "rollingUpdate", "paused")
 	labels, annotations := u.GetLabels(), u.GetAnnotations()
 	for _, key := range []string{"deployment.kubernetes.io/revision", "deprecated.daemonset.template.generation"} {
 		delete(annotations, key)
@@ -126,10 +127,10 @@ func owners(u *unstructured.Unstructured, adopted bool) map[string]any {
 	return map[string]any{"spec": spec, "labels": labels, "annotations": annotations, "finalizers": u.GetFinalizers(), "owners": u.GetOwnerReferences()}
 }
 
-// withoutDefault removes a number that is 0, which means the same as no number. It also removes the enclosing object if
-// that becomes empty.
+// withoutDefault removes a number that is 0, or a value that is false, which means the same as no value. It also removes
+// the enclosing object if that becomes empty.
 func withoutDefault(spec map[string]any, fields ...string) {
-	if n, found, err := unstructured.NestedInt64(spec, fields...); err == nil && found && n == 0 {
+	if v, found, err := unstructured.NestedFieldNoCopy(spec, fields...); err == nil && found && (v == int64(0) || v == false) {
 		unstructured.RemoveNestedField(spec, fields...)
 	}
 	around := fields[:len(fields)-1]
@@ -163,10 +164,6 @@ func (c *cell) quiet(over bool) {
 		c.object(c.col.resource, "app", "to stand still while it is held", func(u *unstructured.Unstructured) bool {
 			if u == nil || u.GetAnnotations()[api.AnnotationInProgressing] == "" {
 				return true
-			}
-			if c.col.resource == deployments() { // the executor soon pauses a Deployment that has created its pods
-				paused, _, _ := unstructured.NestedBool(u.Object, "spec", "paused")
-				return paused
 			}
 			return number(u, "status", "observedGeneration") == u.GetGeneration()
 		})
@@ -221,10 +218,14 @@ func (c *cell) looked(q *queue.Queue, work jetstream.Stream, key queue.Key, over
 	})
 }
 
-// onlyShown reports whether the writes only report progress in the status, which may come seconds late.
+// onlyShown reports whether the writes only show what has happened: progress in the status, which may come seconds late,
+// and labels of pods that their controller has just counted.
 func (c *cell) onlyShown(written []world.Write) bool {
 	c.Helper()
 	for _, w := range written {
+		if w.Resource == "pods" && w.Verb == "patch" {
+			continue
+		}
 		before := c.earlier(w)
 		if w.Resource != api.RolloutResource().Resource || w.Subresource != "status" || before == nil || w.Object == nil {
 			return false
