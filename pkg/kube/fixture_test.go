@@ -29,7 +29,7 @@ import (
 var plane *controlplane.Cluster
 
 func TestMain(m *testing.M) {
-	os.Exit(controlplane.Main(m, "../..", func(c *controlplane.Cluster) { plane = c }))
+	os.Exit(controlplane.Main(m, "../..", func(c *controlplane.Cluster) { plane = c }, "traefik"))
 }
 
 // world is a namespace of its own on the shared control plane.

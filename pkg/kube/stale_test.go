@@ -292,9 +292,6 @@ func TestALateChangeIsTold(t *testing.T) {
 func TestALateChangeBesideAGatewayObjectIsTold(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.kubectl("", "apply", "--server-side", "-f", "../../bin/crds/traefik.yaml")
-	w.kubectl("", "wait", "crd/ingressroutes.traefik.io", "crd/traefikservices.traefik.io", "crd/middlewares.traefik.io", "--for=condition=Established")
-	w.kubectl("", "get", "ingressroutes,traefikservices,middlewares") // kubectl retries while the API server still prepares a new kind
 	w.apply(deployment, service, `
 apiVersion: traefik.io/v1alpha1
 kind: IngressRoute

@@ -11,13 +11,14 @@ import (
 
 // Main runs the tests of a package with a shared control plane, and returns the exit code. The control plane has the
 // CRDs, service accounts and roles of an installation. use gets it before the first test. With -short it does not
-// exist, and Main does not call use. root is the path to the root of the module.
-func Main(m *testing.M, root string, use func(*Cluster)) int {
+// exist, and Main does not call use. root is the path to the root of the module. crds are names of files in bin/crds, whose
+// kinds the control plane serves in addition.
+func Main(m *testing.M, root string, use func(*Cluster), crds ...string) int {
 	flag.Parse()
 	if testing.Short() {
 		return m.Run()
 	}
-	plane, err := installed(context.Background(), root)
+	plane, err := installed(context.Background(), root, crds)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -27,12 +28,16 @@ func Main(m *testing.M, root string, use func(*Cluster)) int {
 	return m.Run()
 }
 
-func installed(ctx context.Context, root string) (*Cluster, error) {
+func installed(ctx context.Context, root string, crds []string) (*Cluster, error) {
 	istio, err := IstioCRDs()
 	if err != nil {
 		return nil, err
 	}
-	plane, err := Start(ctx, Options{CRDs: []string{root + "/deploy/crds", istio}})
+	files := []string{root + "/deploy/crds", istio}
+	for _, name := range crds {
+		files = append(files, root+"/bin/crds/"+name+".yaml")
+	}
+	plane, err := Start(ctx, Options{CRDs: files})
 	if err != nil {
 		return nil, err
 	}
