@@ -62,11 +62,12 @@ func (p *planner) ensureBlueGreen() bool {
 }
 
 // restsAtStep reports whether the workload's controller has nothing to do without a pause: the workload has exactly the stable pods that its owner wants,
-// and the new pods of the step as its surge. OpenKruise leaves such a Deployment unpaused.
+// and the new pods of the step as its surge. OpenKruise leaves such a Deployment unpaused. If its owner has paused it, the executor pauses it too: it
+// could not see otherwise that the owner ends this pause during the release.
 func (p *planner) restsAtStep() bool {
 	w, want := p.seen.Workload, p.desiredNewPods()
 	stable, others := p.splitRevisions()
-	return !w.Paused && !w.ReplicaSetsFrozen && stable != nil && stable.Replicas == w.DesiredReplicas && len(others) == 1 &&
+	return !w.Paused && !w.OwnerPaused && !w.ReplicaSetsFrozen && stable != nil && stable.Replicas == w.DesiredReplicas && len(others) == 1 &&
 		others[0].Revision == w.Revision && others[0].Replicas == want && w.Budget == p.surgeBudget(want)
 }
 

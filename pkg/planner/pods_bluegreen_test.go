@@ -89,6 +89,9 @@ func TestPlanBringsPodsBeside(t *testing.T) {
 			besideStable(2, 5, 0).surging(50),
 			outcome{State: rollout.StateUpgrade, Step: 2, Message: "Rollout is in step(2/3), and upgrade workload to new version: 0 of 5 new pods are ready"},
 		},
+		"a workload that its owner has paused rests with a pause": {
+			besideStable(2, 5, 0).surging(50).With(func(g *given) { g.Workload.OwnerPaused = true }), upgrade("pause Deployment demo"),
+		},
 		"a workload with more new pods than the step has rests with a pause": {besideStable(2, 6, 0).surging(60), upgrade("pause Deployment demo")},
 		"until they are ready they are waited for": {
 			besideStable(2, 5, 4).resting(50),

@@ -198,6 +198,25 @@ func (w *Watcher) initialSources() []source {
 	}
 }
 
+// hintRivals hints the other Rollouts of the workload that a Rollout had, and of the one that it has come to. They may
+// have waited for it to leave the workload, or may have to wait from now on.
+func (w *Watcher) hintRivals(name types.NamespacedName, old, now *dependencies) {
+	var workloads []object
+	if old != nil {
+		workloads = append(workloads, old.workload)
+	}
+	if now != nil && (old == nil || old.workload != now.workload) {
+		workloads = append(workloads, now.workload)
+	}
+	for _, workload := range workloads {
+		for _, rival := range w.index.dependentsOf(workload) {
+			if rival != name {
+				w.hintRollout(rival)
+			}
+		}
+	}
+}
+
 // policySource is empty if the API server does not serve such policies, as before Kubernetes 1.36.
 func (w *Watcher) policySource(resource string) source {
 	policies := w.metadata.Resource(schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: resource})
@@ -223,12 +242,7 @@ func (w *Watcher) rolloutChanged(f *fact, gone bool, u urgency) {
 	if u == atOnce {
 		w.hintRoutingsOf(old, now)
 	}
-	if u == atOnce && old != nil {
-		// Another Rollout may have waited for this one to leave the workload.
-		for _, rival := range w.index.dependentsOf(old.workload) {
-			if rival != name {
-				w.hintRollout(rival)
-			}
-		}
+	if u == atOnce {
+		w.hintRivals(name, old, now)
 	}
 }

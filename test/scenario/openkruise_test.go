@@ -98,18 +98,18 @@ func TestASecondRolloutOfAWorkloadTouchesNothing(t *testing.T) {
 	first := shortGrace(t)
 	w.Apply(t, ns, first)
 	w.Await(t, ns, "rollouts-demo", func(r *api.Rollout) bool { return r.Status.Phase == api.PhaseInitial })
-	w.Apply(t, ns, strings.Replace(first, "name: rollouts-demo", "name: a-second", 1))
+	w.Apply(t, ns, strings.Replace(first, "name: rollouts-demo", "name: the-second", 1))
 	held := func(r *api.Rollout) bool {
 		return world.HeldFor(rollout.ReasonWorkloadConflict)(r) && r.Status.Phase == api.PhaseInitial &&
 			strings.Contains(r.Status.Message, "This rollout conflict with Rollout(rollouts-demo), one workload only have less than one Rollout")
 	}
-	w.Await(t, ns, "a-second", held)
+	w.Await(t, ns, "the-second", held)
 
 	w.Apply(t, ns, world.Seed(t, "istio-walkthrough/workload.yaml")+"\n---\n"+world.Seed(t, "istio-walkthrough/virtualservice.yaml"))
 	w.Available(t, ns, "workload-demo")
 	w.Await(t, ns, "rollouts-demo", world.Healthy)
 	awaitAdopted(t, w, ns, "workload-demo", "rollouts-demo")
-	w.Await(t, ns, "a-second", held)
+	w.Await(t, ns, "the-second", held)
 
 	if err := w.Patch(t, ns, "rollout", "rollouts-demo", `{"spec":{"disabled":true}}`); err != nil {
 		t.Fatal(err)
@@ -118,15 +118,15 @@ func TestASecondRolloutOfAWorkloadTouchesNothing(t *testing.T) {
 	d := &demo{w: w, ns: ns}
 	d.release(t, version("unmanaged"))
 	w.Do(t, "-n", ns, "rollout", "status", "deployment/workload-demo", "--timeout=600s")
-	w.Await(t, ns, "a-second", held)
+	w.Await(t, ns, "the-second", held)
 	w.AwaitObject(t, ns, "deployment", "workload-demo", "to be free of marks", func(u *unstructured.Unstructured) bool {
 		return u != nil && len(marksOf(u.GetAnnotations())) == 0
 	})
-	w.Await(t, ns, "a-second", held)
+	w.Await(t, ns, "the-second", held)
 
 	w.Do(t, "-n", ns, "delete", "rollout", "rollouts-demo")
-	w.Await(t, ns, "a-second", world.Healthy)
-	awaitAdopted(t, w, ns, "workload-demo", "a-second")
+	w.Await(t, ns, "the-second", world.Healthy)
+	awaitAdopted(t, w, ns, "workload-demo", "the-second")
 }
 
 // A Rollout in the form of v1alpha1 may get another number of steps during a release. The release goes on at the step that its pods belong to.
