@@ -1,13 +1,11 @@
 package kube
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
-	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/rollout"
 	"sluice.dev/sluice/pkg/traffic"
 )
@@ -23,7 +21,7 @@ func (s *Snapshot) dropMatches() {
 			if len(step.Matches) < 2 || g.referenced {
 				continue
 			}
-			matches := matchesAsJSON(step.Matches)
+			matches := traffic.MatchValues(step.Matches)
 			kept := g.capabilities.ChooseMatches(matches)
 			if len(kept) > 0 && len(kept) < len(matches) && s.othersExpress(g, matches, kept) {
 				if g.keptMatches == nil {
@@ -33,18 +31,6 @@ func (s *Snapshot) dropMatches() {
 			}
 		}
 	}
-}
-
-func matchesAsJSON(matches []api.HTTPRouteMatch) []any {
-	body, err := json.Marshal(matches)
-	if err != nil {
-		return nil
-	}
-	var list []any
-	if json.Unmarshal(body, &list) != nil {
-		return nil
-	}
-	return list
 }
 
 // othersExpress reports whether one other gateway object of a Service of g expresses all matches that g does not keep.

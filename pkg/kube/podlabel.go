@@ -30,7 +30,7 @@ func podResource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 }
 
-// podLabelCache remembers the Deployment or ReplicaSet of the new pods once all of these pods are labelled. Its
+// podLabelCache remembers, for the Deployment or ReplicaSet of the new pods, how many of these pods each batch has. Its
 // controller writes it when a pod comes or goes. So its resourceVersion tells whether the executor must list the pods
 // again.
 type podLabelCache struct {
@@ -40,24 +40,18 @@ type podLabelCache struct {
 
 // podLabelling is what the cache remembers of one owner.
 type podLabelling struct {
-	// done has the resourceVersion of the owner and the id of the release when no pod was left to label.
-	done string
 	// listed has the generation of the owner and the number of its pods when the pods were listed.
 	listed string
 	// last has the resourceVersion of the pod that was labelled last.
 	last string
-	// counted has the resourceVersion of the owner, the id of the release and the number of steps when the pods were counted by batch. The pods
-	// above the plan of their step stay without a batch, and the client does not list them again for each decision.
+	// counted identifies the count of the pods by batch: the resourceVersion of the owner, the id of the release and the
+	// number of its steps. Pods above the plan of their step stay without a batch.
 	counted string
 	batches rollout.PodBatches
 }
 
 // maxLabellings is the number of owners at which the cache forgets them all. That costs one read for each.
 const maxLabellings = 4096
-
-func (l *podLabelCache) allLabelled(of *newPods, id string) bool {
-	return l.labellingOf(of.owner).done == of.owner.GetResourceVersion()+"/"+id
-}
 
 func (l *podLabelCache) labellingOf(runs metav1.Object) podLabelling {
 	l.mu.Lock()
@@ -72,12 +66,6 @@ func (l *podLabelCache) putLabelling(runs metav1.Object, known podLabelling) {
 		l.at = map[types.UID]podLabelling{}
 	}
 	l.at[runs.GetUID()] = known
-}
-
-func (l *podLabelCache) markDone(of *newPods, id string) {
-	known := l.labellingOf(of.owner)
-	known.done = of.owner.GetResourceVersion() + "/" + id
-	l.putLabelling(of.owner, known)
 }
 
 func (l *podLabelCache) markCounted(of *newPods, id string, steps int, batches rollout.PodBatches) {
@@ -98,7 +86,7 @@ func (l *podLabelCache) markListed(of *newPods) {
 	l.putLabelling(of.owner, known)
 }
 
-// markWritten takes in pods that were labelled.
+// markWritten takes in pods that were labelled. They must be counted again.
 func (l *podLabelCache) markWritten(runs metav1.Object, pods []metav1.Object) {
 	known := l.labellingOf(runs)
 	known.counted = ""
@@ -166,18 +154,22 @@ func (o *observation) readPods(ctx context.Context) {
 // observePodBatches returns the batches of the new pods. If the pods have changed since the executor listed them, they
 // are not known, and it returns one pod without a batch.
 func (s *Snapshot) observePodBatches() (batches rollout.PodBatches, known bool) {
-	pods, id := s.newPodsCounted(), s.podsReleaseID()
-	switch {
-	case pods == nil || s.podLabelCache == nil || !s.mayBeLabelled(pods) || s.podLabelCache.allLabelled(pods, id):
+	pods := s.newPodsCounted()
+	if pods == nil || s.podLabelCache == nil || !s.mayBeLabelled(pods) {
 		return rollout.PodBatches{}, true
-	case s.podsOwnerVersion == pods.owner.GetResourceVersion():
-		batches, _ = workload.CountBatches(s.livePods(), id, len(s.spec.Steps))
+	}
+	if batches, known = s.podLabelCache.batchesOf(pods, s.podsReleaseID(), len(s.spec.Steps)); known {
 		return batches, true
 	}
-	if batches, known = s.podLabelCache.batchesOf(pods, id, len(s.spec.Steps)); known {
-		return batches, true
+	if s.podsOwnerVersion == pods.owner.GetResourceVersion() {
+		return s.countListedPods(), true
 	}
 	return rollout.PodBatches{Unlabelled: 1}, false
+}
+
+func (s *Snapshot) countListedPods() rollout.PodBatches {
+	batches, _ := workload.CountBatches(s.livePods(), s.podsReleaseID(), len(s.spec.Steps))
+	return batches
 }
 
 // podsReleaseID returns the id that the new pods of a Deployment or of its canary bear.
@@ -192,7 +184,7 @@ func (s *Snapshot) podsReleaseID() string {
 // store waits until that cache has caught up, which takes up to 100 ms.
 //
 // The cache may be old. Its answer is enough if it has as many pods as are counted, and the pods that this client
-// labelled. But the client remembers that all pods are labelled only from a list that is no older than their owner. It
+// labelled. But the client remembers the batches only from a list that is no older than their owner. It
 // can compare the versions because Kubernetes counts the writes of a whole store. If pods have a store of their own, a
 // label may come late.
 func (c *Client) listPods(ctx context.Context, s *Snapshot) error {
@@ -210,11 +202,8 @@ func (c *Client) listPods(ctx context.Context, s *Snapshot) error {
 	}
 	s.pods, s.podsOwnerVersion = pods, of.owner.GetResourceVersion()
 	c.podLabels.markListed(of)
-	if batches, _ := s.observePodBatches(); s.podsUpToDate {
-		c.podLabels.markCounted(of, s.podsReleaseID(), len(s.spec.Steps), batches)
-		if batches.Unlabelled == 0 {
-			c.podLabels.markDone(of, s.podsReleaseID())
-		}
+	if s.podsUpToDate {
+		c.podLabels.markCounted(of, s.podsReleaseID(), len(s.spec.Steps), s.countListedPods())
 	}
 	return nil
 }
@@ -314,8 +303,8 @@ func (c *Client) labelPods(ctx context.Context, s *Snapshot, a rollout.LabelPods
 		return err
 	}
 	c.podLabels.markWritten(of.owner, pods)
-	if s.podsUpToDate && int(batches.Unlabelled) == len(assigned) {
-		c.podLabels.markDone(of, id)
+	if s.podsUpToDate {
+		c.podLabels.markCounted(of, id, len(s.spec.Steps), batches.WithAssigned(assigned))
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ func TestTheStepOfANewPlan(t *testing.T) {
 		"no step but the last has the pods, and it is current": {5, 3, 10, pods(2, 6), 2},
 		"only the last step is left":                           {5, 3, 6, pods(), 1},
 		"the number of the current step is gone":               {6, 6, 5, pods(2, 5), 2},
-		"a status whose step somebody has removed":             {4, 0, 5, pods(2, 5), 2},
+		"a user has set the step in the status to 0":           {4, 0, 5, pods(2, 5), 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -1,5 +1,7 @@
 package rollout
 
+import "slices"
+
 // PodBatches has the numbers of new pods by the batch that their labels name. A batch is what a step adds to the pods of the steps before it.
 type PodBatches struct {
 	// Labelled has the pods of each batch, from batch 1 on. The last batches may be missing.
@@ -22,6 +24,15 @@ func (b PodBatches) AssignBatches(plan []int32) []int32 {
 		}
 	}
 	return batches
+}
+
+// WithAssigned returns the batches after as many unlabelled pods have got a batch each.
+func (b PodBatches) WithAssigned(assigned []int32) PodBatches {
+	after := PodBatches{Labelled: slices.Clone(b.Labelled), Unlabelled: b.Unlabelled - int32(len(assigned))}
+	for _, batch := range assigned {
+		after.AddPod(int(batch))
+	}
+	return after
 }
 
 // AddPod counts a pod of a batch, from 1 on.

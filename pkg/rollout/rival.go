@@ -15,8 +15,9 @@ func WorkloadKey(r *api.Rollout) string {
 	return r.Namespace + "/" + ref.Group() + "/" + ref.Kind + "/" + ref.Name
 }
 
-// RivalOf returns the Rollout of others that comes before r for the workload of r, nil if there is none. The oldest Rollout of a workload comes first,
-// also while it is disabled or being deleted. OpenKruise refuses the creation of all others.
+// RivalOf returns the Rollout among others that governs the workload of r in place of r; nil if r governs the workload. The oldest Rollout that names a
+// workload governs it, also while it is disabled or being deleted; of two of the same age, the first by name. A Rollout without a UID, which the API
+// server has not created yet, is younger than all others. OpenKruise refuses to create a second Rollout for a workload.
 func RivalOf(r *api.Rollout, others []*api.Rollout) *api.Rollout {
 	key := WorkloadKey(r)
 	var first *api.Rollout
@@ -38,7 +39,7 @@ func compareAge(a, b *api.Rollout) int {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 }
 
-// RivalMessage tells the owner of a Rollout that another one governs its workload.
+// RivalMessage is OpenKruise's message, which clients look for. It tells the owner of a Rollout that another one governs its workload.
 func RivalMessage(rival string) string {
 	return "This rollout conflict with Rollout(" + rival + "), one workload only have less than one Rollout"
 }

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/script"
 )
 
@@ -157,8 +158,7 @@ func (e entry) scriptInput(data Content) script.Input {
 		in.Stage, in.Step = script.StageStep, int(e.Step)
 	}
 	if len(e.Matches) > 0 {
-		matches, _ := fromJSON([]byte(jsonOf(e.Matches))).([]any)
-		in.SetMatches(matches)
+		in.SetMatches(MatchValues(e.Matches))
 	}
 	if e.RequestHeaderModifier != nil {
 		in.RequestHeaderModifier = fromJSON([]byte(jsonOf(e.RequestHeaderModifier)))
@@ -184,4 +184,10 @@ func (e entry) scriptInput(data Content) script.Input {
 		in.PatchPodMetadata = metadata
 	}
 	return in
+}
+
+// MatchValues returns matches as scripts get them: one value of JSON for each.
+func MatchValues(matches []api.HTTPRouteMatch) []any {
+	values, _ := fromJSON([]byte(jsonOf(matches))).([]any)
+	return values
 }

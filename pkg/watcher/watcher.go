@@ -202,11 +202,10 @@ func (w *Watcher) initialSources() []source {
 // have waited for it to leave the workload, or may have to wait from now on.
 func (w *Watcher) hintRivals(name types.NamespacedName, old, now *dependencies) {
 	var workloads []object
-	if old != nil {
-		workloads = append(workloads, old.workload)
-	}
-	if now != nil && (old == nil || old.workload != now.workload) {
-		workloads = append(workloads, now.workload)
+	for _, of := range []*dependencies{old, now} {
+		if of != nil && !slices.Contains(workloads, of.workload) {
+			workloads = append(workloads, of.workload)
+		}
 	}
 	for _, workload := range workloads {
 		for _, rival := range w.index.dependentsOf(workload) {
@@ -241,8 +240,6 @@ func (w *Watcher) rolloutChanged(f *fact, gone bool, u urgency) {
 	}
 	if u == atOnce {
 		w.hintRoutingsOf(old, now)
-	}
-	if u == atOnce {
 		w.hintRivals(name, old, now)
 	}
 }

@@ -35,7 +35,7 @@ func (h *Handler) answerRollout(ctx context.Context, in *admissionv1.AdmissionRe
 	if err != nil {
 		return "", fmt.Errorf("list Rollouts: %w", err)
 	}
-	r.UID = "" // it came last, whatever it says
+	r.UID = "" // also an edited Rollout comes after those that name the workload already
 	rival := rollout.RivalOf(&r, others)
 	if rival == nil {
 		return "unchanged", nil
