@@ -13,20 +13,20 @@ import (
 // revision and, in blue-green style, the fields that its owner gets back. Sluice itself reads neither.
 func (p Patch) AddKruiseMarks(d *appsv1.Deployment, stableRevision string, blueGreen bool) {
 	if stableRevision != "" && d.Labels[api.LabelStableRevision] != stableRevision {
-		p.setMetadata("labels", api.LabelStableRevision, stableRevision)
+		p.child("metadata", "labels")[api.LabelStableRevision] = stableRevision
 	}
 	if fields := ownerStrategy(d); blueGreen && d.Annotations[api.AnnotationOriginalStrategy] != fields {
-		p.setMetadata("annotations", api.AnnotationOriginalStrategy, fields)
+		p.child("metadata", "annotations")[api.AnnotationOriginalStrategy] = fields
 	}
 }
 
 // RemoveKruiseMarks adds to a patch the removal of these marks.
 func (p Patch) RemoveKruiseMarks(d *appsv1.Deployment) {
 	if _, marked := d.Labels[api.LabelStableRevision]; marked {
-		p.setMetadata("labels", api.LabelStableRevision, nil)
+		p.child("metadata", "labels")[api.LabelStableRevision] = nil
 	}
 	if _, marked := d.Annotations[api.AnnotationOriginalStrategy]; marked {
-		p.setMetadata("annotations", api.AnnotationOriginalStrategy, nil)
+		p.child("metadata", "annotations")[api.AnnotationOriginalStrategy] = nil
 	}
 }
 
@@ -48,19 +48,4 @@ func ownerStrategy(d *appsv1.Deployment) string {
 		return ""
 	}
 	return string(body)
-}
-
-// setMetadata sets a label or an annotation; a nil value removes it.
-func (p Patch) setMetadata(field, key string, value any) {
-	metadata, _ := p["metadata"].(map[string]any)
-	if metadata == nil {
-		metadata = map[string]any{}
-		p["metadata"] = metadata
-	}
-	values, _ := metadata[field].(map[string]any)
-	if values == nil {
-		values = map[string]any{}
-		metadata[field] = values
-	}
-	values[key] = value
 }
