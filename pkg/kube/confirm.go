@@ -85,8 +85,10 @@ func (s *Snapshot) transitionDependsOn(d rollout.Decision) partSet {
 		epoch, reason = m.Epoch, string(m.FinaliseReason)
 	}
 	switch next := d.Status.Sluice; {
-	case s.rollout.Spec.Fleet != nil && next.Epoch != epoch && next.State == string(rollout.StateInitializing):
-		return partSet{} // it only asks for a permit; the end of the initial checks is confirmed, in a later run
+	case s.rollout.Spec.Fleet != nil && next.Epoch != epoch && next.State == string(rollout.StateInitializing) && s.Seen.Workload.Held:
+		// It only asks for a permit; the end of the initial checks is confirmed, in a later run. Without a hold the release begins because old pods
+		// run, and a late watch may still show the pods of the release that has just ended.
+		return partSet{}
 	case next.Epoch != epoch, s.releaseState() == rollout.StateInitializing && next.State != string(rollout.StateInitializing):
 		return partsOf(partRollout, partWorkload, partReplicaSets, partStableEndpoints, partRoutes)
 	case rollout.State(next.State) == rollout.StateFinalising && (s.releaseState() != rollout.StateFinalising || string(next.FinaliseReason) != reason):

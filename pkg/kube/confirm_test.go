@@ -73,21 +73,25 @@ func TestWhatADecisionStandsOn(t *testing.T) {
 	}
 }
 
-// A governed release that begins waits for its permit. What it then stands on is read when the permit lets it go on.
-func TestAGovernedReleaseStandsOnNothingBeforeItsPermit(t *testing.T) {
+// A governed release that begins waits for its permit. What it then stands on is read when the permit lets it go on. But if no policy has held its
+// version, the release begins because old pods run, and only the API server knows whether they still do.
+func TestAHeldGovernedReleaseStandsOnNothingBeforeItsPermit(t *testing.T) {
 	t.Parallel()
 	checks := partsOf(partRollout, partWorkload, partReplicaSets, partStableEndpoints, partRoutes)
 	for name, c := range map[string]struct {
 		before, next rollout.State
 		epoch        int64
+		held         bool
 		want         partSet
 	}{
-		"it waits for its permit":        {rollout.StateIdle, rollout.StateInitializing, 2, partSet{}},
-		"its permit lets it go on":       {rollout.StateInitializing, rollout.StateBeforeUpgrade, 1, checks},
-		"it begins with a permit in one": {rollout.StateIdle, rollout.StateBeforeUpgrade, 2, checks},
+		"it waits for its permit":                 {rollout.StateIdle, rollout.StateInitializing, 2, true, partSet{}},
+		"it begins late and waits for its permit": {rollout.StateIdle, rollout.StateInitializing, 2, false, checks},
+		"its permit lets it go on":                {rollout.StateInitializing, rollout.StateBeforeUpgrade, 1, true, checks},
+		"it begins with a permit in one":          {rollout.StateIdle, rollout.StateBeforeUpgrade, 2, true, checks},
 	} {
 		s := &Snapshot{rollout: &api.Rollout{Spec: api.RolloutSpec{Fleet: &api.FleetReference{Namespace: "shop", Name: "web"}},
 			Status: api.RolloutStatus{Sluice: &api.SluiceStatus{Epoch: 1, State: string(c.before)}}}}
+		s.Seen.Workload = &rollout.Workload{Held: c.held}
 		d := rollout.Decision{Status: api.RolloutStatus{Sluice: &api.SluiceStatus{Epoch: c.epoch, State: string(c.next)}}}
 		if diff := cmp.Diff(c.want, s.decisionDependsOn(d)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
