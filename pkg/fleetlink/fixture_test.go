@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -254,6 +255,8 @@ type cluster struct {
 	key   nkeys.KeyPair
 	hints chan queue.Key
 	stop  func()
+	// beats counts the heartbeats: one at the start, and one as soon as the link has connected and reads all subjects again.
+	beats atomic.Int64
 
 	mu      sync.Mutex
 	trusted []string
@@ -275,9 +278,12 @@ func (h *hub) join(name string, key nkeys.KeyPair, change ...func(*Options)) *cl
 			defer c.mu.Unlock()
 			return c.key, c.trusted, nil
 		},
-		Publish:     func(_ context.Context, k queue.Key) error { c.hints <- k; return nil },
-		Enforcement: func(context.Context) api.FleetEnforcement { return api.FleetEnforcementPolicy },
-		Logger:      h.logger(name),
+		Publish: func(_ context.Context, k queue.Key) error { c.hints <- k; return nil },
+		Enforcement: func(context.Context) api.FleetEnforcement {
+			c.beats.Add(1)
+			return api.FleetEnforcementPolicy
+		},
+		Logger: h.logger(name),
 	}
 	for _, do := range change {
 		do(&o)
@@ -291,6 +297,12 @@ func (h *hub) join(name string, key nkeys.KeyPair, change ...func(*Options)) *cl
 func (h *hub) joined(name string, key nkeys.KeyPair, change ...func(*Options)) *cluster {
 	h.Helper()
 	c := h.join(name, key, change...)
+	h.until("the link has connected", func() error {
+		if c.beats.Load() < 2 {
+			return errors.New("it has not")
+		}
+		return nil
+	})
 	c.Order(governed(checkout))
 	c.knows(checkout)
 	return c

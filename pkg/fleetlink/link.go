@@ -135,11 +135,11 @@ func (l *Link) Run(ctx context.Context) error {
 // connected notes that the hub's NATS is reachable again, and reads all subjects: orders may have come meanwhile.
 func (l *Link) connected() {
 	l.Logger.Info("connected to the NATS of the hub")
+	l.reread()
 	select {
 	case l.beats <- struct{}{}:
 	default: // one is to be sent anyway
 	}
-	l.reread()
 }
 
 // reread reads all subjects again.

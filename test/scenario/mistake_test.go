@@ -131,10 +131,10 @@ func TestMistakesAreToldAndHealOnceMended(t *testing.T) {
 		t.Run(name+", mended", func(t *testing.T) {
 			m, ns := all[name], slug(name)
 			m.mend(t, w, ns, w.Await(t, ns, "rollouts-demo", world.HeldFor(m.reason)).Status.Message)
-			if m.resting {
+			if m.resting || m.reason == rollout.ReasonWorkloadConflict { // the release of a deleted Rollout ends with all pods at its version
 				w.Await(t, ns, "rollouts-demo", world.Healthy)
 				w.Do(t, "-n", ns, "rollout", "status", "deployment/workload-demo")
-				w.Do(t, "-n", ns, "patch", "deployment", "workload-demo", "-p", patchVersion)
+				w.Do(t, "-n", ns, "patch", "deployment", "workload-demo", "-p", strings.Replace(patchVersion, "canary", "next", 1))
 			}
 			r := w.Await(t, ns, "rollouts-demo", world.PausedAt(1))
 			if c := world.Condition(r, api.ConditionStalled); c != nil {

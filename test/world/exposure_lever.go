@@ -1,6 +1,7 @@
 package world
 
 import (
+	"encoding/json"
 	"reflect"
 	"slices"
 	"strings"
@@ -81,7 +82,7 @@ func (e *exposure) takeLever(w Write) {
 		if n := e.unanswered[w.Resource+"/"+w.Name]; n > 0 && l.generation <= before.generation+n {
 			user = executorUser // this write has not changed the spec, because each change raises the generation
 		}
-		if further := before.held && l.of == before.of && l.replicas == before.replicas && l.pods > before.pods; further {
+		if further := before.held && l.of == before.of && l.replicas == before.replicas && l.pods > before.pods; further && e.judges(name, before) {
 			if user != executorUser || e.rests(c) && !c.mayLetGo(w.Object) {
 				e.breach(w, "%s let the held %s/%s go from %d new pods to %d", user, w.Resource, w.Name, before.pods, l.pods)
 			}
@@ -104,6 +105,11 @@ func (e *exposure) takeLever(w Write) {
 	if w.Subresource == "" {
 		delete(e.unanswered, w.Resource+"/"+w.Name)
 	}
+}
+
+// judges reports whether a held workload is that Rollout's to let go. It is that of the Rollout that its mark names.
+func (e *exposure) judges(name string, held lever) bool {
+	return held.holder == name || e.rollouts[held.holder] == nil
 }
 
 // mayLetGo reports whether a held workload may be released without a release: its owner wants it, or its template is
@@ -170,10 +176,11 @@ func (e *exposure) takeSet(w Write) {
 }
 
 // lever says how many pods of its new version a workload lets its controller run. Some may run it already. A held
-// workload has the mark of a release.
+// workload has the mark of a release, which names its holder.
 type lever struct {
 	replicas, updated, pods int32
 	held                    bool
+	holder                  string
 	of                      types.UID
 	at, generation          int64
 }
@@ -188,8 +195,8 @@ func leverOf(spec rollout.Spec, u *unstructured.Unstructured) lever {
 	if own, widened := amount(u.GetAnnotations()[api.AnnotationOriginalPrefix+"replicas"]); widened && spec.Workload.Kind != "Deployment" {
 		l.replicas = own.Value
 	}
-	_, marked := u.GetAnnotations()[api.AnnotationInProgressing]
-	l.held = marked
+	mark, marked := u.GetAnnotations()[api.AnnotationInProgressing]
+	l.held, l.holder = marked, holderOf(mark)
 	switch {
 	case spec.Workload.Kind != "Deployment":
 		l.pods = told - kept(u, told) // an owner may keep pods at the old version, too
@@ -199,6 +206,13 @@ func leverOf(spec rollout.Spec, u *unstructured.Unstructured) lever {
 		l.pods = told
 	}
 	return l
+}
+
+// holderOf returns the Rollout that the mark of a held workload names, "" if it names none.
+func holderOf(mark string) string {
+	var of struct{ RolloutName string }
+	_ = json.Unmarshal([]byte(mark), &of)
+	return of.RolloutName
 }
 
 // rolls returns how many pods of its new version a held Deployment may create. A paused one creates only surge pods, in

@@ -187,13 +187,20 @@ func TestAChangeIsNotLetGoBeforeItsReleaseIsCommitted(t *testing.T) {
 	if err := unstructured.SetNestedField(disabled.Object.Object, true, "spec", "disabled"); err != nil {
 		t.Fatal(err)
 	}
+	waiting := rollout(`{}`)
+	waiting.Name = "other"
+	waiting.Object.SetName("other")
 	deployment := func(user, marks, version string, paused bool) world.Write {
 		w := object(t, "deployments", fmt.Sprintf(`{metadata: {annotations: {%s}}, spec: {replicas: 10, paused: %t, template: {spec: {image: %q}}}}`, marks, paused, version))
 		w.User = user
 		return w
 	}
 	const mark = `rollouts.kruise.io/in-progressing: "{}"`
+	of := func(rollout string) string {
+		return fmt.Sprintf(`rollouts.kruise.io/in-progressing: '{"rolloutName":%q}'`, rollout)
+	}
 	adopted, held := deployment(executor, "", "app:1", false), deployment("alice", mark, "app:2", true)
+	ofApp, ofOther := deployment("alice", of("app"), "app:2", true), deployment("alice", of("other"), "app:2", true)
 	free, reverted := deployment(executor, "", "app:2", false), deployment(executor, "", "app:1", false)
 	pod := deleted(executor, "pods", "app-x2v4k")
 	paused := exposed(t, partitionStyle, executor, `{sluice: {epoch: 1, step: 3, state: Completed}, approvals: [{epoch: 1, step: 1, decision: approve}, {epoch: 1, step: 2, decision: approve}]}`)
@@ -213,6 +220,8 @@ func TestAChangeIsNotLetGoBeforeItsReleaseIsCommitted(t *testing.T) {
 		"a change that is let go":                               {[]world.Write{rollout(`{}`), adopted, held, free}, executor + " let the held deployments/app go from 0 new pods to 10"},
 		"one that was taken back":                               {[]world.Write{rollout(`{}`), adopted, held, reverted}, ""},
 		"one of a Rollout that is disabled":                     {[]world.Write{rollout(`{}`), adopted, held, disabled, free}, ""},
+		"one of a disabled Rollout for which another one waits": {[]world.Write{rollout(`{}`), waiting, adopted, ofApp, disabled, free}, ""},
+		"one of another Rollout than the disabled one":          {[]world.Write{rollout(`{}`), waiting, adopted, ofOther, disabled, free}, executor + " let the held deployments/app go"},
 		"one of a Rollout that somebody deletes":                {[]world.Write{rollout(`{}`), adopted, held, deleted("alice", "rollouts", "app"), free}, ""},
 		"one of an owner who deletes his pods himself":          {[]world.Write{daemons, onDelete(mark), onDelete("")}, ""},
 		"one whose release ended in a commit without an answer": {[]world.Write{rollout(`{}`), adopted, held, paused, unanswered, free, rests}, ""},
