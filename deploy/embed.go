@@ -1,17 +1,21 @@
 // Package deploy embeds the manifests that install Sluice, in the order of the kustomize base in its directory. It also has the analysis templates for every
-// cluster, which are a separate base. It changes no manifest and sends no requests to a cluster. Its one invariant: it returns the files that a
-// kustomization.yaml lists, in order.
+// cluster, which are a separate base. It changes no more in a manifest than the names of an installation, and sends no requests to a cluster. Its one invariant: it returns the
+// files that a kustomization.yaml lists, in order.
 package deploy
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	"sluice.dev/sluice/pkg/api"
 )
 
 //go:generate go run ./policies/gen policies
@@ -25,10 +29,10 @@ const (
 	webhook   = "webhook"
 )
 
-// Manifests returns the manifests as one YAML stream. A part is a directory or a file without its extension: namespace, crds, policies, rbac, parts, templates,
+// Manifests returns the manifests of an installation as one YAML stream. A part is a directory or a file without its extension: namespace, crds, policies, rbac, parts, templates,
 // webhook. Without parts it returns all but the last two. An unknown part is an error that names the known ones. The part webhook has only its own objects: the
 // watcher serves it with --webhook-addr=:9443.
-func Manifests(parts ...string) ([]byte, error) {
+func Manifests(in api.Installation, parts ...string) ([]byte, error) {
 	paths, err := resources(".")
 	if err != nil {
 		return nil, err
@@ -63,10 +67,23 @@ func Manifests(parts ...string) ([]byte, error) {
 			return nil, fmt.Errorf("read manifest: %w", err)
 		}
 		stream.WriteString("---\n")
-		stream.Write(bytes.TrimSuffix(text, []byte("\n")))
+		stream.Write(bytes.TrimSuffix(rename(text, in), []byte("\n")))
 		stream.WriteString("\n")
 	}
 	return stream.Bytes(), nil
+}
+
+// serviceAccount matches each place of the manifests that names a service account of Sluice.
+var serviceAccount = regexp.MustCompile(`(system:serviceaccount:\S+:|serviceAccountName: |_SERVICE_ACCOUNT\n *value: |kind: ServiceAccount\n *(?:metadata:\n *)?name: )(sluice-\w+)`)
+
+// rename returns a manifest with the names of an installation in the place of the default ones.
+func rename(text []byte, in api.Installation) []byte {
+	accounts := map[string]string{api.DefaultWatcher: in.Watcher, api.DefaultExecutor: in.Executor, api.DefaultAnalyzer: in.Analyzer}
+	text = serviceAccount.ReplaceAllFunc(text, func(match []byte) []byte {
+		place := serviceAccount.FindSubmatch(match)
+		return append(slices.Clone(place[1]), cmp.Or(accounts[string(place[2])], string(place[2]))...)
+	})
+	return bytes.ReplaceAll(text, []byte(api.DefaultNamespace), []byte(in.Namespace))
 }
 
 func partOf(file string) string {

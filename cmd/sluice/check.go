@@ -14,6 +14,7 @@ import (
 	"sluice.dev/sluice/cmd/internal/component"
 	"sluice.dev/sluice/cmd/sluice/internal/rbac"
 	"sluice.dev/sluice/deploy"
+	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/preflight"
 	"sluice.dev/sluice/pkg/queue"
 )
@@ -52,16 +53,18 @@ func (c *cli) runCheck(ctx context.Context, o checkOptions) error {
 	if err != nil {
 		return err
 	}
-	look, err := preflight.New(config)
+	in, _ := preflight.FindInstallation(ctx, config) // without an answer, CheckCluster says so
+	look, err := preflight.New(config, in)
 	if err != nil {
 		return err
 	}
-	grants, err := shippedGrants()
+	grants, err := shippedGrants(in)
 	if err != nil {
 		return err
 	}
 	findings := look.CheckCluster(ctx)
 	if len(findings) > 1 {
+		findings = append(findings, look.CheckKnownExecutor(ctx)...)
 		findings = append(findings, look.CheckStatusWriters(ctx)...)
 		findings = append(findings, look.CheckRolloutIDs(ctx)...)
 		findings = append(findings, look.CheckStableNeeds(ctx)...)
@@ -91,8 +94,8 @@ func countText(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-func shippedGrants() ([]preflight.Grant, error) {
-	roles, err := deploy.Manifests("rbac")
+func shippedGrants(in api.Installation) ([]preflight.Grant, error) {
+	roles, err := deploy.Manifests(in, "rbac")
 	if err != nil {
 		return nil, err
 	}

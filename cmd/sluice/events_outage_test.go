@@ -130,7 +130,7 @@ func TestAWatchOfEventsEndsWhenNobodyListensAtTheStart(t *testing.T) {
 	f := a.following()
 	at := a.server.URL()
 	f.says("error: connect to NATS at " + at + ": dial tcp " + strings.TrimPrefix(at, "nats://") + ": connect: connection refused; " +
-		"check that the address is right, that a server runs there (kubectl get pods -n sluice-system -l app.kubernetes.io/name=sluice-nats) " +
+		"check that the address is right, that a server runs there (kubectl get pods -A -l app.kubernetes.io/name=sluice-nats) " +
 		"and that no network policy or TLS setting is in the way")
 	if code := <-f.ended; code != 1 {
 		t.Errorf("it ends with code %d", code)

@@ -74,7 +74,7 @@ func TestAnInstallationKeepsItsFleet(t *testing.T) {
 func executorFlags(t *testing.T, cluster *controlplane.Cluster) *component.FleetFlags {
 	t.Helper()
 	var pod corev1.PodSpec
-	read(t, kubectl(t, cluster, "", "get", "deployment", api.ServiceAccountExecutor, "-n", api.Namespace, "-o", "jsonpath={.spec.template.spec}"), &pod)
+	read(t, kubectl(t, cluster, "", "get", "deployment", api.DefaultExecutor, "-n", api.DefaultNamespace, "-o", "jsonpath={.spec.template.spec}"), &pod)
 	container, dir := pod.Containers[0], t.TempDir()
 	for _, mount := range container.VolumeMounts {
 		for _, volume := range pod.Volumes {
@@ -114,7 +114,7 @@ func executorFlags(t *testing.T, cluster *controlplane.Cluster) *component.Fleet
 // readOptional reads an object. One that is optional may be missing.
 func readOptional(t *testing.T, cluster *controlplane.Cluster, kind, name string, optional bool, into any) {
 	t.Helper()
-	text := kubectl(t, cluster, "", "get", kind, name, "-n", api.Namespace, "-o", "json", "--ignore-not-found")
+	text := kubectl(t, cluster, "", "get", kind, name, "-n", api.DefaultNamespace, "-o", "json", "--ignore-not-found")
 	switch {
 	case text != "":
 		read(t, text, into)

@@ -23,6 +23,7 @@ import (
 
 	"sluice.dev/sluice/cmd/internal/component"
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/pkg/preflight"
 )
 
 // Names of the objects that hold the keys of a fleet in the namespace of Sluice.
@@ -45,8 +46,11 @@ const passwordCost = 11
 
 type joinOptions struct {
 	url, caFile, dir, output string
-	labels                   map[string]string
-	hubKeys                  []string
+	// namespace has Sluice in the cluster that joins, and hub is the installation of the hub, as far as it is known.
+	namespace string
+	hub       api.Installation
+	labels    map[string]string
+	hubKeys   []string
 }
 
 func (c *cli) fleetJoinCommand() *cobra.Command {
@@ -57,11 +61,11 @@ func (c *cli) fleetJoinCommand() *cobra.Command {
 			"hub: the FleetMember, and as a comment the account for the hub's NATS. The second part is for the cluster: a Secret with its private\n" +
 			"key and password, and a ConfigMap with settings. The installed executors read both when they start, also after an upgrade. With --dir, each\n" +
 			"part and the account go to their own files.\n\n" +
-			"The public keys of the hub come from the ConfigMap " + api.Namespace + "/" + hubObjects + " of the hub, which " + c.command + " fleet hub-key prints,\n" +
-			"or from --hub-public-key. Then the command needs no cluster.",
+			"The public keys of the hub come from the ConfigMap " + hubObjects + " of the hub, which " + c.command + " fleet hub-key prints, or from\n" +
+			"--hub-public-key. Then the command needs no cluster.",
 		Example: fmt.Sprintf("  %[1]s fleet join eu1-prod-03 --hub-nats-url tls://nats.hub.example.com:4222 --labels env=prod,region=eu-west --dir . --context hub\n"+
 			"  kubectl apply -f eu1-prod-03-hub.yaml --context hub\n"+
-			"  %[2]s -f eu1-prod-03-member.yaml --context eu1-prod-03\n  %[3]s --context eu1-prod-03", c.command, applyObjects, restartExecutors),
+			"  %[2]s -f eu1-prod-03-member.yaml --context eu1-prod-03\n  %[3]s --context eu1-prod-03", c.command, applyObjects, restartExecutors(api.DefaultNamespace)),
 		Args: cobra.ExactArgs(1), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error { return c.joinFleet(cmd.Context(), args[0], o) },
 	}
@@ -70,6 +74,7 @@ func (c *cli) fleetJoinCommand() *cobra.Command {
 	flags.StringToStringVar(&o.labels, "labels", nil, "labels of the FleetMember, as KEY=VALUE, separated by commas; plans select clusters by them")
 	flags.StringArrayVar(&o.hubKeys, "hub-public-key", nil, "a public key of the hub, which begins with U; may be given several times (default: read from the hub)")
 	flags.StringVar(&o.caFile, "hub-nats-ca", "", "file with the certificates that sign the certificates of the hub's NATS servers (default: the system's)")
+	installNamespaceFlag(join, &o.namespace, "namespace of Sluice in the cluster that joins")
 	flags.StringVar(&o.dir, "dir", "", "write NAME-account.conf, NAME-hub.yaml and NAME-member.yaml into this directory, instead of all to the standard output")
 	outputFlag(join, &o.output, "", "yaml")
 	_ = join.MarkFlagDirname("dir")
@@ -80,9 +85,10 @@ func (c *cli) joinFleet(ctx context.Context, name string, o joinOptions) error {
 	if err := o.check(name); err != nil {
 		return err
 	}
+	o.hub = api.DefaultInstallation()
 	if len(o.hubKeys) == 0 {
 		var err error
-		if o.hubKeys, err = c.readHubKeys(ctx, name); err != nil {
+		if o.hub, o.hubKeys, err = c.readHubKeys(ctx, name); err != nil {
 			return err
 		}
 	}
@@ -103,7 +109,7 @@ func (c *cli) joinFleet(ctx context.Context, name string, o joinOptions) error {
 	}
 	fmt.Fprintf(c.out, "# First append %[1]s to fleet.conf of the hub's NATS; %[2]s says how.\n"+
 		"kubectl apply -f %[2]s --context %[3]s\n%[4]s -f %[5]s --context %[6]s\n%[7]s --context %[6]s\n",
-		account, hub, cmp.Or(c.kube.Context, "HUB"), applyObjects, member, name, restartExecutors)
+		account, hub, cmp.Or(c.kube.Context, "HUB"), applyObjects, member, name, restartExecutors(o.namespace))
 	fmt.Fprintf(c.errors, "%s has the private key of the cluster: delete it when it is applied.\n", member)
 	return nil
 }
@@ -137,30 +143,33 @@ func (o *joinOptions) check(name string) error {
 	return checkOutput(o.output, "yaml")
 }
 
-// readHubKeys returns the public keys of the hub. It refuses a name that the fleet has already.
-func (c *cli) readHubKeys(ctx context.Context, name string) ([]string, error) {
+// readHubKeys returns the installation of the hub, and its public keys. It refuses a name that the fleet has already.
+func (c *cli) readHubKeys(ctx context.Context, name string) (in api.Installation, keys []string, err error) {
 	h, err := c.newHub()
 	if err != nil {
-		return nil, err
+		return in, nil, err
+	}
+	if in, err = preflight.FindInstallation(ctx, h.config); err != nil {
+		return in, nil, err
 	}
 	_, err = h.objects.Resource(api.FleetMemberResource()).Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case err == nil:
-		return nil, fmt.Errorf("the fleet has a FleetMember %s already. To change its key, write the new public key into spec.nextKey", name)
+		return in, nil, fmt.Errorf("the fleet has a FleetMember %s already. To change its key, write the new public key into spec.nextKey", name)
 	case api.Unserved(err), !apierrors.IsNotFound(err):
-		return nil, c.fleetProblem(ctx, h, "", err)
+		return in, nil, c.fleetProblem(ctx, h, "", err)
 	}
 	configMaps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
-	object, err := h.objects.Resource(configMaps).Namespace(api.Namespace).Get(ctx, hubObjects, metav1.GetOptions{})
+	object, err := h.objects.Resource(configMaps).Namespace(in.Namespace).Get(ctx, hubObjects, metav1.GetOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("read the public keys of the hub from the ConfigMap %s/%s: %w. Give them with --hub-public-key, or make them with: %s fleet hub-key", api.Namespace, hubObjects, err, c.command)
+		return in, nil, fmt.Errorf("read the public keys of the hub from the ConfigMap %s/%s: %w. Give them with --hub-public-key, or make them with: %s fleet hub-key", in.Namespace, hubObjects, err, c.command)
 	}
 	text, _, _ := unstructured.NestedString(object.Object, "data", publicKeysSetting)
-	keys := strings.Fields(text)
+	keys = strings.Fields(text)
 	if len(keys) == 0 || slices.ContainsFunc(keys, func(key string) bool { return !nkeys.IsValidPublicUserKey(key) }) {
-		return nil, fmt.Errorf("the ConfigMap %s/%s has no public keys in %s, with spaces between them; give them with --hub-public-key", api.Namespace, hubObjects, publicKeysSetting)
+		return in, nil, fmt.Errorf("the ConfigMap %s/%s has no public keys in %s, with spaces between them; give them with --hub-public-key", in.Namespace, hubObjects, publicKeysSetting)
 	}
-	return keys, nil
+	return in, keys, nil
 }
 
 // joining has what the two sides need when a cluster joins: the account for the hub's NATS, and the objects for the hub and for the cluster.
@@ -187,8 +196,8 @@ func (o *joinOptions) join(name string) (joining, error) {
 	}
 	comment := fmt.Sprintf("# For the hub: kubectl apply -f FILE\n#\n"+
 		"# Its NATS needs the account %s. Append it to fleet.conf: for the single server in the ConfigMap\n"+
-		"# sluice-nats-fleet, and then kubectl rollout restart statefulset/sluice-nats -n sluice-system; for servers of your own in their\n"+
-		"# file, and then nats-server --signal reload on each.\n%s", where, below)
+		"# sluice-nats-fleet, and then kubectl rollout restart statefulset/sluice-nats -n %s; for servers of your own in their\n"+
+		"# file, and then nats-server --signal reload on each.\n%s", where, o.hub.Namespace, below)
 	hub, err := document(comment,
 		map[string]any{"apiVersion": api.FleetGroupVersion().String(), "kind": api.KindFleetMember, "metadata": metadata, "spec": map[string]any{"key": public}})
 	if err != nil {
@@ -209,11 +218,11 @@ func (o *joinOptions) join(name string) (joining, error) {
 	}
 	variables := map[string]string{}
 	for flag, value := range settings {
-		variables[component.FleetVariable(flag)] = value
+		variables[component.Variable(flag)] = value
 	}
 	member, err := document(fmt.Sprintf("# For the cluster %s, in which Sluice is installed:\n# %s -f FILE && %s\n#\n"+
 		"# The Secret has the private key of the cluster: do not apply it at the hub, and keep it in no repository.\n",
-		name, applyObjects, restartExecutors), secret(memberObjects, files), configMap(memberObjects, variables))
+		name, applyObjects, restartExecutors(o.namespace)), secret(o.namespace, memberObjects, files), configMap(o.namespace, memberObjects, variables))
 	return joining{[]byte(account), hub, member}, err
 }
 

@@ -70,7 +70,8 @@ func (c *cli) runAll(ctx context.Context, o runOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := mayRun(ctx, config, o.impersonate); err != nil {
+	in, err := mayRun(ctx, config, o.impersonate)
+	if err != nil {
 		return err
 	}
 	flush, err := o.traces.StartTracing(ctx, "sluice", log)
@@ -83,7 +84,7 @@ func (c *cli) runAll(ctx context.Context, o runOptions) error {
 		return err
 	}
 	defer stop()
-	env := component.Env{Work: o.work, Queue: q, Logger: log, Registry: component.NewRegistry(), Ready: func(address string) {
+	env := component.Env{Work: o.work, Installation: in, Queue: q, Logger: log, Registry: component.NewRegistry(), Ready: func(address string) {
 		fmt.Fprintf(c.out, "sluice is ready: cluster %s, NATS %s, health and metrics http://%s\n", config.Host, where, address)
 	}}
 	as := func(name, account string, p component.Part) component.Start {
@@ -91,7 +92,7 @@ func (c *cli) runAll(ctx context.Context, o runOptions) error {
 		env.Logger = log.With("part", name)
 		env.Config = config
 		if o.impersonate {
-			env.Config = component.ActingAs(config, account)
+			env.Config = component.ActingAs(config, in, account)
 		}
 		return func(checks map[string]health.Check) (func(context.Context) error, error) {
 			run, err := p(ctx, env, checks)
@@ -102,9 +103,9 @@ func (c *cli) runAll(ctx context.Context, o runOptions) error {
 		}
 	}
 	err = component.Run(ctx, env,
-		as("executor", api.ServiceAccountExecutor, o.fleet.NewExecutor),
-		as("watcher", api.ServiceAccountWatcher, o.hook.WrapWatcher(o.receiver.NewWatcher)),
-		as("analyzer", api.ServiceAccountAnalyzer, component.NewAnalyzer),
+		as("executor", in.Executor, o.fleet.NewExecutor),
+		as("watcher", in.Watcher, o.hook.WrapWatcher(o.receiver.NewWatcher)),
+		as("analyzer", in.Analyzer, component.NewAnalyzer),
 	)
 	if ctx.Err() != nil && err != nil {
 		log.Warn("stopped while busy", "error", err)
@@ -113,27 +114,30 @@ func (c *cli) runAll(ctx context.Context, o runOptions) error {
 	return err
 }
 
-// mayRun checks conditions that would stop the parts later, with less clear errors.
-func mayRun(ctx context.Context, config *rest.Config, impersonate bool) error {
-	look, err := preflight.New(config)
+// mayRun returns the installation of the cluster. It checks conditions that would stop the parts later, with less clear errors.
+func mayRun(ctx context.Context, config *rest.Config, impersonate bool) (in api.Installation, err error) {
+	in, unknown := preflight.FindInstallation(ctx, config)
+	look, err := preflight.New(config, in)
 	if err != nil {
-		return err
+		return in, err
 	}
-	if _, err := look.CheckBeforeStart(ctx); err != nil {
-		return err
+	if _, err := look.CheckBeforeStart(ctx); err != nil { // it says more about a cluster that does not answer
+		return in, err
+	}
+	if unknown != nil {
+		return in, unknown
 	}
 	if !impersonate {
-		return look.CheckKnownUser(ctx)
+		return in, look.CheckKnownUser(ctx)
 	}
-	accounts := []string{api.ServiceAccountWatcher, api.ServiceAccountExecutor, api.ServiceAccountAnalyzer}
-	if err := look.CheckImpersonation(ctx, accounts...); err != nil {
-		return err
+	if err := look.CheckImpersonation(ctx, in.Watcher, in.Executor, in.Analyzer); err != nil {
+		return in, err
 	}
-	executor, err := preflight.New(component.ActingAs(config, api.ServiceAccountExecutor))
+	executor, err := preflight.New(component.ActingAs(config, in, in.Executor), in)
 	if err != nil {
-		return err
+		return in, err
 	}
-	return executor.CheckRoles(ctx)
+	return in, executor.CheckRoles(ctx)
 }
 
 // connectNATS connects to the given NATS server, or starts one in this process. stop closes the connection and stops the server.

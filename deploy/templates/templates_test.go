@@ -102,7 +102,7 @@ func started(t *testing.T) (s *prometheus.Server, end time.Time) {
 
 func shipped(t *testing.T) map[string]api.AnalysisTemplateSpec {
 	t.Helper()
-	stream, err := deploy.Manifests("templates")
+	stream, err := deploy.Manifests(api.DefaultInstallation(), "templates")
 	if err != nil {
 		t.Fatal(err)
 	}

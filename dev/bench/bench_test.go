@@ -144,7 +144,7 @@ func TestAnExternalControllerIsDrivenAndItsClusterIsLeftAsItWas(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, n := range namespaces.Items {
-		if !slices.Contains([]string{"default", "kube-system", "kube-public", "kube-node-lease", api.Namespace, api.ScriptNamespace}, n.Name) {
+		if !slices.Contains([]string{"default", "kube-system", "kube-public", "kube-node-lease", api.DefaultNamespace, api.ScriptNamespace}, n.Name) {
 			t.Errorf("namespace %s is left", n.Name)
 		}
 	}

@@ -24,7 +24,7 @@ const probe = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"p
 // install applies an installation without its Deployments, and waits until the policies take effect. It writes a kubeconfig with the token of each part's
 // service account.
 func (s *site) install(ctx context.Context) error {
-	manifests, err := deploy.Manifests("namespace", "crds", "policies", "rbac")
+	manifests, err := deploy.Manifests(api.DefaultInstallation(), "namespace", "crds", "policies", "rbac")
 	if err != nil {
 		return err
 	}
@@ -35,14 +35,14 @@ func (s *site) install(ctx context.Context) error {
 		return fmt.Errorf("create the probe: %w", err)
 	}
 	err = until(ctx, "changes are held", func(ctx context.Context) (bool, error) {
-		out, _ := s.cluster.Kubectl(ctx, "-n", api.Namespace, "patch", "deployment", "probe", "--dry-run=server", "-o", "jsonpath={.spec.paused}",
+		out, _ := s.cluster.Kubectl(ctx, "-n", api.DefaultNamespace, "patch", "deployment", "probe", "--dry-run=server", "-o", "jsonpath={.spec.paused}",
 			"-p", `{"spec":{"template":{"metadata":{"annotations":{"probe":"x"}}}}}`)
 		return out == "true", nil // ask a busy server again
 	})
 	if err != nil {
 		return err
 	}
-	if _, err := s.cluster.Kubectl(ctx, "-n", api.Namespace, "delete", "deployment", "probe"); err != nil {
+	if _, err := s.cluster.Kubectl(ctx, "-n", api.DefaultNamespace, "delete", "deployment", "probe"); err != nil {
 		return fmt.Errorf("delete the probe: %w", err)
 	}
 	s.kubeconfigs = map[string]string{}
@@ -58,7 +58,7 @@ func (s *site) writeKubeconfig(ctx context.Context, program string) error {
 	day := int64(24 * 60 * 60)
 	var token *authv1.TokenRequest
 	err := patiently(ctx, func(bool) (err error) {
-		token, err = s.client.typed.CoreV1().ServiceAccounts(api.Namespace).CreateToken(ctx, account(program),
+		token, err = s.client.typed.CoreV1().ServiceAccounts(api.DefaultNamespace).CreateToken(ctx, account(program),
 			&authv1.TokenRequest{Spec: authv1.TokenRequestSpec{ExpirationSeconds: &day}}, metav1.CreateOptions{})
 		return err
 	})

@@ -212,7 +212,7 @@ func (s *site) meter() *meter {
 
 func account(program string) string {
 	return map[string]string{
-		"watcher": api.ServiceAccountWatcher, "executor": api.ServiceAccountExecutor, "analyzer": api.ServiceAccountAnalyzer,
+		"watcher": api.DefaultWatcher, "executor": api.DefaultExecutor, "analyzer": api.DefaultAnalyzer,
 	}[program]
 }
 

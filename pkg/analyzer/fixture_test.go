@@ -189,7 +189,7 @@ func (r *release) analysed(change func(*api.AnalysisRun)) {
 // status changes the status as the executor.
 func (r *release) status(change func(*api.RolloutStatus)) {
 	r.t.Helper()
-	client, err := dynamic.NewForConfig(r.As(api.ServiceAccountExecutor))
+	client, err := dynamic.NewForConfig(r.As(api.DefaultExecutor))
 	if err != nil {
 		r.t.Fatal(err)
 	}

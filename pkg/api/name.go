@@ -1,15 +1,12 @@
 package api
 
-// Names under which Sluice is known in a cluster.
-const (
-	FieldManager           = "sluice"
-	Namespace              = "sluice-system"
-	ServiceAccountWatcher  = "sluice-watcher"
-	ServiceAccountExecutor = "sluice-executor"
-	ServiceAccountAnalyzer = "sluice-analyzer"
-	// ExecutorUser is the user name of the executor, which the admission policies know.
-	ExecutorUser = "system:serviceaccount:" + Namespace + ":" + ServiceAccountExecutor
+import (
+	"fmt"
+	"strings"
 )
+
+// FieldManager is the field manager of all writes of Sluice.
+const FieldManager = "sluice"
 
 // SuffixCanary ends the names of objects that a release creates for the canary.
 const SuffixCanary = "-canary"
@@ -19,3 +16,67 @@ const (
 	ScriptNamespace = "kruise-rollout"
 	ScriptConfigMap = "kruise-rollout-configuration"
 )
+
+// Names of an installation that chooses no other ones.
+const (
+	DefaultNamespace = "sluice-system"
+	DefaultWatcher   = "sluice-watcher"
+	DefaultExecutor  = "sluice-executor"
+	DefaultAnalyzer  = "sluice-analyzer"
+)
+
+// Installation says where Sluice is installed in a cluster. A cluster has one at most, because CRDs and admission policies belong to the whole cluster.
+type Installation struct {
+	// Namespace has all objects of Sluice that need a namespace.
+	Namespace string
+	// Watcher, Executor and Analyzer are the service accounts of the programs.
+	Watcher, Executor, Analyzer string
+}
+
+// DefaultInstallation returns the installation that chooses no names.
+func DefaultInstallation() Installation {
+	return Installation{Namespace: DefaultNamespace, Watcher: DefaultWatcher, Executor: DefaultExecutor, Analyzer: DefaultAnalyzer}
+}
+
+// User returns the user name of a service account of the installation.
+func (i Installation) User(account string) string {
+	return serviceAccountPrefix + i.Namespace + ":" + account
+}
+
+// SplitServiceAccountUser returns the namespace and the name of the service account that has a user name. ok is false for other users.
+func SplitServiceAccountUser(user string) (namespace, account string, ok bool) {
+	rest, ok := strings.CutPrefix(user, serviceAccountPrefix)
+	if !ok {
+		return "", "", false
+	}
+	return strings.Cut(rest, ":")
+}
+
+const serviceAccountPrefix = "system:serviceaccount:"
+
+// ExecutorUser returns the user name of the executors. The admission policies let no other user release what they hold.
+func (i Installation) ExecutorUser() string { return i.User(i.Executor) }
+
+// PrintCommand returns the command that prints the manifests of parts of the installation, or of all of it.
+func (i Installation) PrintCommand(parts ...string) string {
+	command := "sluice install --print"
+	if i.Namespace != DefaultNamespace {
+		command += " --namespace " + i.Namespace
+	}
+	for _, account := range []struct{ program, name, usual string }{
+		{"watcher", i.Watcher, DefaultWatcher}, {"executor", i.Executor, DefaultExecutor}, {"analyzer", i.Analyzer, DefaultAnalyzer},
+	} {
+		if account.name != account.usual {
+			command += fmt.Sprintf(" --service-account %s=%s", account.program, account.name)
+		}
+	}
+	if len(parts) > 0 {
+		command += " --part " + strings.Join(parts, ",")
+	}
+	return command
+}
+
+// InstallCommand returns the command that installs parts of the installation again, or all of it.
+func (i Installation) InstallCommand(parts ...string) string {
+	return i.PrintCommand(parts...) + " | kubectl apply --server-side -f -"
+}

@@ -97,7 +97,7 @@ func TestADecisionSurvivesACrash(t *testing.T) {
 			l := newLab(t)
 			in := sent(t, ns, "1")
 			ctx, die := context.WithCancel(t.Context())
-			if err := l.executorAs(dying(shared.As(api.ServiceAccountExecutor), tt.written, die)).DecideApproval(ctx, in); err == nil {
+			if err := l.executorAs(dying(shared.As(api.DefaultExecutor), tt.written, die)).DecideApproval(ctx, in); err == nil {
 				t.Fatal("the process did not die")
 			}
 			if got := l.decided(); len(got) > 0 {
@@ -197,7 +197,7 @@ func TestWithoutTheAPIServerNothingIsAnswered(t *testing.T) {
 	t.Parallel()
 	_, ns, _ := pausedRelease(t)
 	l := newLab(t)
-	config := shared.As(api.ServiceAccountExecutor)
+	config := shared.As(api.DefaultExecutor)
 	config.Wrap(func(http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(*http.Request) (*http.Response, error) { return nil, http.ErrServerClosed })
 	})

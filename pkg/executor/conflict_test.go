@@ -43,7 +43,7 @@ func anewInTheSameRun(t *testing.T, w *world.World) {
 	ns := withApp(t, w)
 	var answers []int
 	var change sync.Once
-	config := w.As(api.ServiceAccountExecutor)
+	config := w.As(api.DefaultExecutor)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
 			commit := r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, "/rollouts/app/status")
@@ -84,7 +84,7 @@ func aloneLookedAtAgain(t *testing.T, w *world.World) {
 	var reads [changes + 1][]string // by the number of conflicts before
 	var mu sync.Mutex
 	writes := 0
-	config := w.As(api.ServiceAccountExecutor)
+	config := w.As(api.DefaultExecutor)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
 			mu.Lock()

@@ -68,7 +68,7 @@ func start(ctx context.Context, dir string) (stop []func(), err error) {
 	}
 	stop = append(stop, func() { shared.NATS.Close(); _ = shared.Stop() })
 	shared.requests = &requests{counts: map[request]int{}}
-	config := shared.As(api.ServiceAccountExecutor)
+	config := shared.As(api.DefaultExecutor)
 	config.Wrap(shared.requests.wrap)
 	for _, begin := range []func() (func(), error){
 		func() (func(), error) { return shared.RunWatcher(context.Background()) },

@@ -22,7 +22,7 @@ func TestARunWithoutItsLeaseMakesNoCanary(t *testing.T) {
 	w := idleWorld(t)
 	ns := withApp(t, w)
 	key := queue.Key{Cluster: w.Name, Namespace: ns, Name: "app"}
-	first, err := w.NewExecutor(t.Context(), w.As(api.ServiceAccountExecutor), "")
+	first, err := w.NewExecutor(t.Context(), w.As(api.DefaultExecutor), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func TestARunWithoutItsLeaseMakesNoCanary(t *testing.T) {
 	var lose sync.Once
 	var lost atomic.Bool
 	var made atomic.Int32
-	config := w.As(api.ServiceAccountExecutor)
+	config := w.As(api.DefaultExecutor)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
 			switch {

@@ -45,7 +45,7 @@ func newLab(t *testing.T) *lab {
 // executor returns a process that has just started.
 func (l *lab) executor() *executor.Executor {
 	l.Helper()
-	return l.executorAs(shared.As(api.ServiceAccountExecutor))
+	return l.executorAs(shared.As(api.DefaultExecutor))
 }
 
 // executorAs returns a process that uses the API server with the test's own config.

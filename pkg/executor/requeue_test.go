@@ -29,7 +29,7 @@ func TestAnExecutorThatBeginsFindsWhatOthersHaveLeftUndone(t *testing.T) {
 	if err := app.Create(t.Context(), client, ns); err != nil {
 		t.Fatal(err)
 	}
-	healthy := w.As(api.ServiceAccountExecutor)
+	healthy := w.As(api.DefaultExecutor)
 	// A record is completed after the end of its release, when no run waits for it.
 	recordless := rest.CopyConfig(healthy)
 	recordless.Wrap(func(next http.RoundTripper) http.RoundTripper {
@@ -44,7 +44,7 @@ func TestAnExecutorThatBeginsFindsWhatOthersHaveLeftUndone(t *testing.T) {
 		return func() { w.Do(t, "-n", ns, "set", "image", "deployment/app", "c="+name) }
 	}
 	forget := func() {
-		w.Do(t, "--as", api.ExecutorUser, "--as-group", "system:masters", "-n", ns, "patch", "rollout", "app", "--subresource=status", "--type=merge", "-p", `{"status":{"sluice":{"transitions":null}}}`)
+		w.Do(t, "--as", api.DefaultInstallation().ExecutorUser(), "--as-group", "system:masters", "-n", ns, "patch", "rollout", "app", "--subresource=status", "--type=merge", "-p", `{"status":{"sluice":{"transitions":null}}}`)
 	}
 	nothing, approve := func() {}, func() { w.Approve(t, ns, "app") }
 	gets := func(goal world.Goal) func() { return func() { w.Await(t, ns, "app", goal) } }

@@ -239,7 +239,7 @@ func (b *beats) statusOf(m *api.FleetMember) (next api.FleetMemberStatus, hint b
 		case last.refused != "":
 			next.Message = "The cluster refuses an order: " + last.refused
 		case last.enforcement == api.FleetEnforcementNone:
-			next.Message = "Nothing holds changes in the cluster, so it gets no permit; install the policies there: sluice install --print | kubectl apply --server-side -f -"
+			next.Message = "Nothing holds changes in the cluster, so it gets no permit; install the policies there, for the namespace of its executors: sluice install --print --namespace NAMESPACE --part policies | kubectl apply --server-side -f -"
 		}
 	case !last.heard.IsZero() || now.Sub(b.hub.started) >= fleet.UnreachableAfter:
 		if next.LastSeen != nil && now.Sub(next.LastSeen.Time) < seenEvery && last.heard.IsZero() {

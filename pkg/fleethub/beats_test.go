@@ -37,7 +37,7 @@ func TestWhatTheStatusOfAMemberSays(t *testing.T) {
 	const (
 		taken      = "Another cluster sends messages under this name by the same key; stop it, and give it a key and a name of its own: sluice fleet join"
 		silent     = "The hub does not hear the cluster; see that its executors run with --fleet-member=eu1 and reach the hub's NATS"
-		unenforced = "Nothing holds changes in the cluster, so it gets no permit; install the policies there: sluice install --print | kubectl apply --server-side -f -"
+		unenforced = "Nothing holds changes in the cluster, so it gets no permit; install the policies there, for the namespace of its executors: sluice install --print --namespace NAMESPACE --part policies | kubectl apply --server-side -f -"
 	)
 	for name, c := range map[string]struct {
 		status  api.FleetMemberStatus

@@ -24,15 +24,15 @@ const revision = "deployment.kubernetes.io/revision"
 
 // Request is a write of a workload's main resource. The policies do not see writes of subresources.
 type Request struct {
-	// Operation is what an admission review calls it. Username is the full name of who writes.
-	Operation, Username string
+	// Operation is what an admission review calls it. Username is the full name of who writes, and Executor that of the executors, whose writes pass unchanged.
+	Operation, Username, Executor string
 	// Old is the stored object, and New the object that the write would store, both with the API server's defaults. The package changes neither.
 	Old, New *unstructured.Unstructured
 }
 
 // Decide returns what shall be stored in place of New, or nil when New is right as it is.
 func Decide(r Request) *unstructured.Unstructured {
-	if r.Operation != Update || r.Username == api.ExecutorUser || r.Old == nil || r.New == nil {
+	if r.Operation != Update || r.Username == r.Executor || r.Old == nil || r.New == nil {
 		return nil
 	}
 	family := kindRulesOf(r)

@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/hold"
 	cases "sluice.dev/sluice/test/hold"
 )
@@ -27,7 +28,7 @@ func decideAs(t *testing.T, table []cases.Case) {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
 			old, updated := c.Old.DeepCopy(), c.New.DeepCopy()
-			r := hold.Request{Operation: hold.Update, Username: c.User, Old: c.Old, New: c.New}
+			r := hold.Request{Operation: hold.Update, Username: c.User, Executor: api.DefaultInstallation().ExecutorUser(), Old: c.Old, New: c.New}
 			got := hold.Decide(r)
 			if got == nil {
 				got = c.New
@@ -76,7 +77,7 @@ func TestItLeavesAloneWhatIsNoUpdateOfAnAdoptedDeployment(t *testing.T) {
 			r.New.SetLabels(nil)
 		},
 	} {
-		r := hold.Request{Operation: hold.Update, Username: begins.User, Old: begins.Old, New: begins.New}
+		r := hold.Request{Operation: hold.Update, Username: begins.User, Executor: api.DefaultInstallation().ExecutorUser(), Old: begins.Old, New: begins.New}
 		if hold.Decide(r) == nil {
 			t.Fatal("the case changes nothing by itself")
 		}

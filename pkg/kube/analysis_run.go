@@ -27,6 +27,8 @@ type AnalysisClient struct {
 type AnalysisOptions struct {
 	// Cluster is the name of the cluster in logs.
 	Cluster string
+	// Installation is where Sluice is installed; the zero value is the default installation.
+	Installation api.Installation
 	// Logger is slog.Default() when nil.
 	Logger *slog.Logger
 }
@@ -37,7 +39,7 @@ func NewAnalysisClient(cfg *rest.Config, o AnalysisOptions) (*AnalysisClient, er
 	if cfg.UserAgent == "" {
 		cfg.UserAgent = "sluice-analyzer"
 	}
-	c, err := New(cfg, Options{Cluster: o.Cluster, Logger: o.Logger})
+	c, err := New(cfg, Options{Cluster: o.Cluster, Installation: o.Installation, Logger: o.Logger})
 	if err != nil {
 		return nil, err
 	}

@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/kube/apiclient"
 )
 
@@ -44,8 +43,8 @@ func (a *AnalysisClient) ReadSecret(ctx context.Context, name types.NamespacedNa
 	case apiclient.IsNotFound(err):
 		return nil, fmt.Errorf("the Secret %s, which the template names, does not exist in namespace %s; create it, or correct auth.secretRef", name.Name, name.Namespace)
 	case apiclient.IsForbidden(err):
-		return nil, fmt.Errorf("the service account %s may not get the Secret %s in namespace %s; allow it that by a Role of the namespace with resourceNames: [%q]",
-			api.ServiceAccountAnalyzer, name.Name, name.Namespace, name.Name)
+		return nil, fmt.Errorf("the service account %s/%s may not get the Secret %s in namespace %s; allow it that by a Role of the namespace with resourceNames: [%q]",
+			a.client.opts.Installation.Namespace, a.client.opts.Installation.Analyzer, name.Name, name.Namespace, name.Name)
 	case err != nil:
 		return nil, fmt.Errorf("read the Secret %s: %w", name, err)
 	}

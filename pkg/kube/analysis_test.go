@@ -101,7 +101,7 @@ func TestARolloutWithoutAnalysisReadsNoTemplates(t *testing.T) {
 func analysisClient(t *testing.T) *kube.AnalysisClient {
 	t.Helper()
 	cfg := rest.CopyConfig(plane.Config)
-	cfg.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + api.Namespace + ":" + api.ServiceAccountAnalyzer}
+	cfg.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + api.DefaultNamespace + ":" + api.DefaultAnalyzer}
 	a, err := kube.NewAnalysisClient(cfg, kube.AnalysisOptions{Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {
 		t.Fatal(err)
@@ -124,7 +124,7 @@ func TestASecretIsReadWithTheRightsThatItsNamespaceGives(t *testing.T) {
 		t.Errorf("without a Role: %s", got)
 	}
 	w.kubectl("", "create", "role", "reader", "--verb=get", "--resource=secrets", "--resource-name=reader")
-	w.kubectl("", "create", "rolebinding", "reader", "--role=reader", "--serviceaccount="+api.Namespace+":"+api.ServiceAccountAnalyzer)
+	w.kubectl("", "create", "rolebinding", "reader", "--role=reader", "--serviceaccount="+api.DefaultNamespace+":"+api.DefaultAnalyzer)
 	w.eventually("the Role counts", func() bool { return strings.Contains(read("reader"), "does not exist") })
 	w.kubectl("", "create", "secret", "generic", "reader", "--from-literal=token=t")
 	if got := read("reader"); got != "t" {

@@ -37,6 +37,8 @@ type Options struct {
 	ScriptConfigMap types.NamespacedName
 	// Order returns what the hub of a fleet has told this cluster last about a Rollout that a FleetRollout governs; nil for a cluster without a hub.
 	Order func(*api.Rollout) FleetOrder
+	// Installation is where Sluice is installed; the zero value is the default installation.
+	Installation api.Installation
 	// IgnoreFleets observes Rollouts as if they belonged to no fleet, for a simulation.
 	IgnoreFleets bool
 	// Cluster is the name of the cluster in logs.
@@ -127,6 +129,9 @@ func New(cfg *rest.Config, opts Options) (*Client, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.Default()
 	}
+	if opts.Installation == (api.Installation{}) {
+		opts.Installation = api.DefaultInstallation()
+	}
 	shared, err := apiclient.NewHTTPClient(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("make a client of the API server: %w", err)
@@ -143,7 +148,7 @@ func New(cfg *rest.Config, opts Options) (*Client, error) {
 	c.kinds = apiclient.NewDiscovery(c.discovery)
 	c.installCheckers = map[string]*policies.Checker{}
 	for _, family := range kinds.Families() {
-		c.installCheckers[family] = policies.NewChecker(c.admission, family)
+		c.installCheckers[family] = policies.NewChecker(c.admission, family, opts.Installation)
 	}
 	if c.informers, err = c.newInformers(); err != nil {
 		return nil, fmt.Errorf("make the watches of a client: %w", err)

@@ -46,7 +46,7 @@ func newWorld(t *testing.T) *world {
 	}
 	w := &world{t: t, namespace: controlplane.NamespaceFor(t)}
 	w.kubectl("", "create", "namespace", w.namespace)
-	w.client = w.clientAs(api.ExecutorUser)
+	w.client = w.clientAs(api.DefaultInstallation().ExecutorUser())
 	return w
 }
 
@@ -75,7 +75,7 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 func clientThrough(t *testing.T, send func(r *http.Request, next http.RoundTripper) (*http.Response, error)) *kube.Client {
 	t.Helper()
 	cfg := rest.CopyConfig(plane.Config)
-	cfg.Impersonate = rest.ImpersonationConfig{UserName: api.ExecutorUser}
+	cfg.Impersonate = rest.ImpersonationConfig{UserName: api.DefaultInstallation().ExecutorUser()}
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) { return send(r, next) })
 	})

@@ -167,7 +167,7 @@ func (h *hub) order(r *api.Rollout) kube.FleetOrder {
 func (w *world) clientOf(h *hub) *kube.Client {
 	w.t.Helper()
 	cfg := rest.CopyConfig(plane.Config)
-	cfg.Impersonate = rest.ImpersonationConfig{UserName: api.ExecutorUser}
+	cfg.Impersonate = rest.ImpersonationConfig{UserName: api.DefaultInstallation().ExecutorUser()}
 	client, err := kube.New(cfg, kube.Options{
 		Scripts: script.NewLibrary(luaconfiguration.FS, ""), Order: h.order, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})

@@ -146,7 +146,8 @@ func (c *Client) freeNumbers(ctx context.Context, g *gateway, a rollout.Action, 
 // changeNumbers changes the holders of the numbers of a class. It retries after each conflict. change reports whether
 // it changed anything.
 func (c *Client) changeNumbers(ctx context.Context, g *gateway, a rollout.Action, class string, create bool, change func(map[int]numberHolder) (bool, error)) error {
-	client := c.core.ConfigMaps(api.Namespace)
+	namespace := c.opts.Installation.Namespace
+	client := c.core.ConfigMaps(namespace)
 	name := numbersPrefix + class
 	again := func(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
 	err := retry.OnError(contentionBackoff(), again, func() error {
@@ -161,7 +162,7 @@ func (c *Client) changeNumbers(ctx context.Context, g *gateway, a rollout.Action
 			if !create {
 				return nil
 			}
-			cm = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: api.Namespace}}
+			cm = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}}
 		}
 		held := decodeNumbers(cm)
 		changed, err := change(held)
@@ -184,9 +185,9 @@ func (c *Client) changeNumbers(ctx context.Context, g *gateway, a rollout.Action
 		return err
 	}
 	if apiclient.IsNotFound(err) {
-		return refusedRoute(a, g.ref, fmt.Errorf("the numbers of class %s are kept in namespace %s, which does not exist; create it: kubectl create namespace %s", class, api.Namespace, api.Namespace))
+		return refusedRoute(a, g.ref, fmt.Errorf("the numbers of class %s are kept in namespace %s, which does not exist; create it: kubectl create namespace %s", class, namespace, namespace))
 	}
-	return apiclient.ActionError(a, apiclient.Access{Verb: "update", Resource: "configmaps", Namespace: api.Namespace, Name: name}, err)
+	return apiclient.ActionError(a, apiclient.Access{Verb: "update", Resource: "configmaps", Namespace: namespace, Name: name}, err)
 }
 
 // decodeNumbers reads the holder of each number. It ignores entries that it cannot decode.

@@ -39,7 +39,7 @@ func (o *observation) storeGateway(ctx context.Context, g *gateway, live *unstru
 		o.reads.Go(func() error { return errNotCached })
 		return
 	}
-	on := g.revisionAccess("get", g.storedIn)
+	on := o.client.revisionAccess(g, "get", g.storedIn)
 	o.startRead(ctx, on, func(ctx context.Context) error {
 		revision, err := nilIfNotFound(o.client.apps.ControllerRevisions(on.Namespace).Get(ctx, g.storedIn, metav1.GetOptions{}))
 		if revision != nil {
@@ -50,8 +50,8 @@ func (o *observation) storeGateway(ctx context.Context, g *gateway, live *unstru
 	})
 }
 
-func (g *gateway) revisionAccess(verb, name string) apiclient.Access {
-	return apiclient.Access{Verb: verb, Group: appsv1.GroupName, Resource: revisions, Namespace: cmp.Or(g.access.Namespace, api.Namespace), Name: name}
+func (c *Client) revisionAccess(g *gateway, verb, name string) apiclient.Access {
+	return apiclient.Access{Verb: verb, Group: appsv1.GroupName, Resource: revisions, Namespace: cmp.Or(g.access.Namespace, c.opts.Installation.Namespace), Name: name}
 }
 
 // storeOriginal creates the ControllerRevision of an original, unless it exists. Its name stands for its content.
@@ -68,7 +68,7 @@ func (c *Client) storeOriginal(ctx context.Context, g *gateway, a rollout.Action
 		},
 		Data: runtime.RawExtension{Raw: stored.Data}, Revision: 1,
 	}
-	on := g.revisionAccess("create", stored.Name)
+	on := c.revisionAccess(g, "create", stored.Name)
 	_, err := apiclient.WithDeadline(ctx, func(ctx context.Context) (*appsv1.ControllerRevision, error) {
 		return c.apps.ControllerRevisions(on.Namespace).Create(ctx, created, metav1.CreateOptions{FieldManager: api.FieldManager})
 	})
@@ -84,7 +84,7 @@ func (c *Client) storeOriginal(ctx context.Context, g *gateway, a rollout.Action
 
 // checkStored returns an error if an object has the name of a stored original and other content.
 func (c *Client) checkStored(ctx context.Context, g *gateway, a rollout.Action, stored *traffic.Stored) error {
-	on := g.revisionAccess("get", stored.Name)
+	on := c.revisionAccess(g, "get", stored.Name)
 	there, err := apiclient.WithDeadline(ctx, func(ctx context.Context) (*appsv1.ControllerRevision, error) {
 		return c.apps.ControllerRevisions(on.Namespace).Get(ctx, stored.Name, metav1.GetOptions{})
 	})
@@ -114,7 +114,7 @@ func (c *Client) restoreStored(ctx context.Context, g *gateway, a rollout.Action
 
 // dropOriginals deletes all stored originals of the object, also the original of an interrupted write.
 func (c *Client) dropOriginals(ctx context.Context, g *gateway, a rollout.Action) error {
-	on := g.revisionAccess("list", "")
+	on := c.revisionAccess(g, "list", "")
 	client := c.apps.ControllerRevisions(on.Namespace)
 	list, err := apiclient.WithDeadline(ctx, func(ctx context.Context) (*appsv1.ControllerRevisionList, error) {
 		return client.List(ctx, metav1.ListOptions{LabelSelector: labels.Set{api.LabelOriginalOf: string(g.live.GetUID())}.String()})
@@ -128,7 +128,7 @@ func (c *Client) dropOriginals(ctx context.Context, g *gateway, a rollout.Action
 			return nil, client.Delete(ctx, stored.Name, exactDeleteOptions(stored, metav1.DeletePropagationBackground))
 		})
 		if err != nil && !apiclient.IsNotFound(err) {
-			return c.onRevision(a, g.revisionAccess("delete", stored.Name), err)
+			return c.onRevision(a, c.revisionAccess(g, "delete", stored.Name), err)
 		}
 	}
 	return nil

@@ -203,7 +203,7 @@ kind: ClusterRole
 metadata: {name: lanes, labels: {sluice.dev/aggregate-to-executor: "true"}}
 rules: [{apiGroups: [sea.example.com], resources: [lanes], verbs: [get, list, watch]}]`)
 	w.eventually("the lanes may be listed", func() bool {
-		_, err := plane.KubectlStdin(t.Context(), "", "-n", w.namespace, "auth", "can-i", "list", "lanes.sea.example.com", "--as="+api.ExecutorUser)
+		_, err := plane.KubectlStdin(t.Context(), "", "-n", w.namespace, "auth", "can-i", "list", "lanes.sea.example.com", "--as="+api.DefaultInstallation().ExecutorUser())
 		return err == nil // the command fails when the answer is no
 	})
 	w.apply(`

@@ -91,7 +91,7 @@ func TestAbsentObjectsAreSeenAsAbsent(t *testing.T) {
 	if diff := cmp.Diff([]api.Reason{rollout.ReasonAdmissionPolicyMissing}, reasons(s.Seen.Problems)); diff != "" {
 		t.Errorf("the problems differ (-want +got):\n%s", diff)
 	}
-	if p := s.Seen.Problems[0]; !p.Warning || !strings.Contains(p.Message, "sluice install --print | kubectl apply --server-side -f -") {
+	if p := s.Seen.Problems[0]; !p.Warning || !strings.Contains(p.Message, "sluice install --print --part policies | kubectl apply --server-side -f -") {
 		t.Errorf("the absence of the policies is told as %+v", p)
 	}
 	if _, err := w.client.Observe(t.Context(), w.key("none")); !apiclient.IsGone(err) {

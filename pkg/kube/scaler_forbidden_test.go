@@ -85,7 +85,7 @@ func TestAnExecutorThatMayNotListAutoscalersSaysSoAndGoesOn(t *testing.T) {
 	if diff := cmp.Diff("True Forbidden", held("status")+" "+held("reason")); diff != "" {
 		t.Errorf("the condition Stalled of the paused release (-want +got):\n%s", diff)
 	}
-	says := "Sluice may not list horizontalpodautoscalers.autoscaling in namespace " + w.namespace + ". Install its roles again: sluice install --print | kubectl apply --server-side -f -."
+	says := "Sluice may not list horizontalpodautoscalers.autoscaling in namespace " + w.namespace + ". Install its roles again: sluice install --print --part rbac | kubectl apply --server-side -f -."
 	if message := held("message"); !strings.HasPrefix(message, says) {
 		t.Errorf("the condition says %q", message)
 	}

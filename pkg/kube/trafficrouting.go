@@ -38,7 +38,7 @@ func (o *observation) readTrafficRouting(ctx context.Context) {
 		o.snapshot.trafficRouting, err = nilIfNotFound(o.client.getTrafficRouting(ctx, o.keyOf(name)))
 		if api.Unserved(err) {
 			o.addProblem(rollout.Problem{Reason: rollout.ReasonTrafficRoutingMissing, Message: fmt.Sprintf(
-				"This cluster does not serve TrafficRouting %s: install the CustomResourceDefinitions again: sluice install --print | kubectl apply --server-side -f -", name)})
+				"This cluster does not serve TrafficRouting %s: install the CustomResourceDefinitions again: sluice install --print --part crds | kubectl apply --server-side -f -", name)})
 			return nil
 		}
 		return err

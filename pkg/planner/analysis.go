@@ -166,7 +166,7 @@ func (p *planner) holdUnmeasured() bool {
 			continue
 		}
 		p.holdFor(rollout.Problem{Reason: rollout.ReasonAnalysisStale, Message: fmt.Sprintf(
-			"No analyzer has measured for %s since %s; see that an analyzer of this cluster runs and reaches NATS: kubectl get pods -n sluice-system", g, formatTimestamp(by.Time))})
+			"No analyzer has measured for %s since %s; see that an analyzer of this cluster runs and reaches NATS: kubectl get pods -A -l app.kubernetes.io/name=sluice-analyzer", g, formatTimestamp(by.Time))})
 		return true
 	}
 	return false

@@ -10,6 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"sluice.dev/sluice/pkg/api"
 )
 
 // deadline bounds each single question to the API server.
@@ -17,12 +19,13 @@ const deadline = 30 * time.Second
 
 // Cluster answers questions about one cluster, as one user. It is safe for concurrent use.
 type Cluster struct {
-	client kubernetes.Interface
-	now    func() time.Time
+	client       kubernetes.Interface
+	installation api.Installation
+	now          func() time.Time
 }
 
-// New makes a Cluster without asking anything.
-func New(config *rest.Config) (*Cluster, error) {
+// New makes a Cluster with an installation, without asking anything.
+func New(config *rest.Config, in api.Installation) (*Cluster, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
 	if config.Timeout == 0 {
@@ -32,7 +35,7 @@ func New(config *rest.Config) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make client for preflight: %w", err)
 	}
-	return &Cluster{client: client, now: time.Now}, nil
+	return &Cluster{client: client, installation: in, now: time.Now}, nil
 }
 
 // CheckCluster asks everything that an executor needs to know at its start. If the first answer does not come, the others are not asked for.
@@ -107,10 +110,10 @@ func minorOf(major, minor string) (n int, ok bool) {
 func causeText(err error) string { return strings.TrimSuffix(err.Error(), ".") }
 
 // unreadFinding is a finding about an object that could not be read.
-func unreadFinding(check, what string, err error) Finding {
+func (c *Cluster) unreadFinding(check, what string, err error) Finding {
 	f := Finding{Check: check, Level: LevelWarning, Message: fmt.Sprintf("%s could not be looked at: %s.", what, causeText(err))}
 	if apierrors.IsForbidden(err) {
-		f.Remedy = "Run sluice check as a user who may read it, or install the roles again: " + installRBAC
+		f.Remedy = "Run sluice check as a user who may read it, or install the roles again: " + c.installRBAC()
 	}
 	return f
 }

@@ -29,7 +29,7 @@ func (c *Cluster) CheckCRDs(ctx context.Context) []Finding {
 	} {
 		served, err := c.servesKind(want.group+"/"+want.version, want.resource, want.kind)
 		if err != nil {
-			return []Finding{unreadFinding("CRDs", want.kind+" "+want.version, err)}
+			return []Finding{c.unreadFinding("CRDs", want.kind+" "+want.version, err)}
 		}
 		if !served {
 			missing = append(missing, want.kind+" "+want.version)
@@ -39,7 +39,7 @@ func (c *Cluster) CheckCRDs(ctx context.Context) []Finding {
 		return []Finding{c.checkSchema(ctx)}
 	}
 	return []Finding{{
-		Check: "CRDs", Level: LevelError, Remedy: "Install the CRDs: " + installCRDs,
+		Check: "CRDs", Level: LevelError, Remedy: "Install the CRDs: " + c.installCRDs(),
 		Message: fmt.Sprintf("This cluster does not serve %s.", strings.Join(missing, ", ")),
 	}}
 }
@@ -71,16 +71,16 @@ func (c *Cluster) checkSchema(ctx context.Context) Finding {
 		return f
 	}
 	if err != nil {
-		return unreadFinding(f.Check, "The schema of Rollout", err)
+		return c.unreadFinding(f.Check, "The schema of Rollout", err)
 	}
 	ours, err := hasOurStatus(body)
 	if err != nil {
-		return unreadFinding(f.Check, "The schema of Rollout", err)
+		return c.unreadFinding(f.Check, "The schema of Rollout", err)
 	}
 	if !ours {
 		f.Level = LevelError
 		f.Message = "The CRD rollouts.rollouts.kruise.io is not Sluice's: it has no status.sluice, so that the state of releases would be lost."
-		f.Remedy = "Replace the CRDs, which keeps all Rollouts: " + installCRDs + " --force-conflicts"
+		f.Remedy = "Replace the CRDs, which keeps all Rollouts: " + c.installCRDs() + " --force-conflicts"
 	}
 	return f
 }

@@ -45,8 +45,6 @@ func findingsAt(level Level, findings []Finding) []Finding {
 }
 
 // Commands that remedies name.
-const (
-	installCRDs     = "sluice install --print --part crds | kubectl apply --server-side -f -"
-	installPolicies = "sluice install --print --part policies | kubectl apply --server-side -f -"
-	installRBAC     = "sluice install --print --part rbac | kubectl apply --server-side -f -"
-)
+func (c *Cluster) installCRDs() string     { return c.installation.InstallCommand("crds") }
+func (c *Cluster) installPolicies() string { return c.installation.InstallCommand("policies") }
+func (c *Cluster) installRBAC() string     { return c.installation.InstallCommand("rbac") }

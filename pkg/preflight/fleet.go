@@ -30,13 +30,13 @@ func (c *Cluster) CheckFleetPolicies(ctx context.Context) []Finding {
 	hub, err := c.hasAny(ctx, api.FleetRolloutResource().Resource, api.FleetMemberResource().Resource)
 	switch {
 	case err != nil:
-		return []Finding{unreadFinding("policies", "Whether this cluster is the hub of a fleet", err)}
+		return []Finding{c.unreadFinding("policies", "Whether this cluster is the hub of a fleet", err)}
 	case !hub:
 		return nil
 	}
-	shipped, err := shippedRules()
+	shipped, err := shippedRules(c.installation)
 	if err != nil {
-		return []Finding{unreadFinding("policies", "The policies of this program", err)}
+		return []Finding{c.unreadFinding("policies", "The policies of this program", err)}
 	}
 	validating := c.validatingPolicies()
 	var findings []Finding
@@ -56,7 +56,7 @@ func (c *Cluster) CheckFleetDelivery(ctx context.Context) []Finding {
 	const what = "The Rollouts of a fleet and who delivers them"
 	rollouts, err := c.listRollouts(ctx)
 	if err != nil {
-		return []Finding{unreadFinding(checkFleet, what, err)}
+		return []Finding{c.unreadFinding(checkFleet, what, err)}
 	}
 	var governed []api.Rollout
 	var findings []Finding
@@ -75,7 +75,7 @@ func (c *Cluster) CheckFleetDelivery(ctx context.Context) []Finding {
 	}
 	delivered, err := c.deliveredWorkloads(ctx, governed)
 	if err != nil {
-		return append(findings, unreadFinding(checkFleet, what, err))
+		return append(findings, c.unreadFinding(checkFleet, what, err))
 	}
 	if len(delivered) > 0 {
 		findings = append(findings, Finding{Check: checkFleet, Level: LevelOK, Message: fmt.Sprintf(
@@ -83,7 +83,7 @@ func (c *Cluster) CheckFleetDelivery(ctx context.Context) []Finding {
 	}
 	releases, err := c.listFleetRollouts(ctx)
 	if err != nil {
-		return append(findings, unreadFinding(checkFleet, what, err))
+		return append(findings, c.unreadFinding(checkFleet, what, err))
 	}
 	var applied []string
 	for i := range releases {
@@ -162,12 +162,12 @@ func (c *Cluster) hasAny(ctx context.Context, resources ...string) (bool, error)
 func (c *Cluster) checkRules(ctx context.Context, name string, want []string, found []Finding) []Finding {
 	policy, err := c.client.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return []Finding{unreadFinding("policies", "ValidatingAdmissionPolicy "+name, err)}
+		return []Finding{c.unreadFinding("policies", "ValidatingAdmissionPolicy "+name, err)}
 	}
 	if slices.Equal(want, rulesOf(policy)) {
 		return found
 	}
-	return []Finding{{Check: "policies", Level: LevelWarning, Remedy: "Install the policies again: " + installPolicies,
+	return []Finding{{Check: "policies", Level: LevelWarning, Remedy: "Install the policies again: " + c.installPolicies(),
 		Message: fmt.Sprintf("ValidatingAdmissionPolicy %s has other rules than this version of Sluice.", name)}}
 }
 
@@ -183,8 +183,8 @@ func rulesOf(policy *admissionv1.ValidatingAdmissionPolicy) []string {
 }
 
 // shippedRules returns the rules of the policies that this version installs, by the name of the policy.
-func shippedRules() (map[string][]string, error) {
-	manifests, err := deploy.Manifests("policies")
+func shippedRules(in api.Installation) (map[string][]string, error) {
+	manifests, err := deploy.Manifests(in, "policies")
 	if err != nil {
 		return nil, err
 	}

@@ -29,18 +29,18 @@ func (c *Cluster) CheckStableNeeds(ctx context.Context) []Finding {
 	const check, what = "stable-needs", "Objects that pods of the stable version need during a release"
 	kinds, err := c.workloadKinds(ctx)
 	if err != nil {
-		return []Finding{unreadFinding(check, what, err)}
+		return []Finding{c.unreadFinding(check, what, err)}
 	}
 	var told, remedies []string
 	for _, kind := range kinds {
 		var list struct{ Items []templated }
 		if err := c.listAdopted(ctx, kind, "application/json", &list); err != nil {
-			return []Finding{unreadFinding(check, what, err)}
+			return []Finding{c.unreadFinding(check, what, err)}
 		}
 		for _, w := range list.Items {
 			prunable, err := c.prunableNeeds(ctx, w)
 			if err != nil {
-				return []Finding{unreadFinding(check, what, err)}
+				return []Finding{c.unreadFinding(check, what, err)}
 			}
 			for need, by := range prunable {
 				told = append(told, fmt.Sprintf("%s of %s/%s (%s)", need, w.Namespace, w.Name, by.Tool))

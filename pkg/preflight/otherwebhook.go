@@ -41,7 +41,7 @@ func (c *Cluster) CheckRivals(ctx context.Context) []Finding {
 		{"MutatingWebhookConfiguration", rivalMutating, mutating},
 		{"ValidatingWebhookConfiguration", rivalValidating, validating},
 	} {
-		if f, found := rivalWebhookFinding(w.kind, w.name, w.err); found {
+		if f, found := c.rivalWebhookFinding(w.kind, w.name, w.err); found {
 			findings = append(findings, f)
 		}
 	}
@@ -55,12 +55,12 @@ func (c *Cluster) CheckRivals(ctx context.Context) []Finding {
 	return findings
 }
 
-func rivalWebhookFinding(kind, name string, err error) (f Finding, found bool) {
+func (c *Cluster) rivalWebhookFinding(kind, name string, err error) (f Finding, found bool) {
 	switch {
 	case apierrors.IsNotFound(err):
 		return f, false
 	case err != nil:
-		return unreadFinding("rivals", kind+" "+name, err), true
+		return c.unreadFinding("rivals", kind+" "+name, err), true
 	}
 	return Finding{
 		Check: "rivals", Level: LevelError,
@@ -76,7 +76,7 @@ func (c *Cluster) checkRivalLease(ctx context.Context) (f Finding, found bool) {
 	case apierrors.IsNotFound(err):
 		return f, false
 	case err != nil:
-		return unreadFinding("rivals", fmt.Sprintf("Lease %s/%s", api.ScriptNamespace, rivalLease), err), true
+		return c.unreadFinding("rivals", fmt.Sprintf("Lease %s/%s", api.ScriptNamespace, rivalLease), err), true
 	case !isLive(l, c.now()):
 		return f, false
 	}
@@ -92,7 +92,7 @@ func (c *Cluster) checkRivalLease(ctx context.Context) (f Finding, found bool) {
 func (c *Cluster) checkRivalDeployments(ctx context.Context) []Finding {
 	list, err := c.client.AppsV1().Deployments(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + rivalDeployment})
 	if err != nil {
-		return []Finding{unreadFinding("rivals", "Deployment "+rivalDeployment, err)}
+		return []Finding{c.unreadFinding("rivals", "Deployment "+rivalDeployment, err)}
 	}
 	var findings []Finding
 	for _, d := range list.Items {
@@ -118,11 +118,11 @@ func (c *Cluster) CheckStatusWriters(ctx context.Context) []Finding {
 	body, err := c.client.Discovery().RESTClient().Get().AbsPath("/apis", api.Group, api.V1beta1, "rollouts").
 		SetHeader("Accept", metadataOnly).Do(ctx).Raw()
 	if err != nil {
-		return []Finding{unreadFinding("rivals", "Writers of the status of Rollouts", err)}
+		return []Finding{c.unreadFinding("rivals", "Writers of the status of Rollouts", err)}
 	}
 	var list metav1.PartialObjectMetadataList
 	if err := json.Unmarshal(body, &list); err != nil {
-		return []Finding{unreadFinding("rivals", "Writers of the status of Rollouts", err)}
+		return []Finding{c.unreadFinding("rivals", "Writers of the status of Rollouts", err)}
 	}
 	seen := map[string]string{}
 	for _, r := range list.Items {

@@ -18,6 +18,7 @@ const (
 	validatePolicy = "sluice-validate"
 	executorPolicy = "sluice-validate-executor"
 	deletionPolicy = "sluice-validate-deletion"
+	workloadPolicy = "sluice-validate-workload"
 )
 
 // holdPolicies and guardPolicies are the names of the policies that do so, and of their bindings, one for each family of kinds of workloads.
@@ -49,6 +50,7 @@ func (c *Cluster) CheckPolicies(ctx context.Context) []Finding {
 	for _, policy := range []struct{ name, without string }{
 		{executorPolicy, "an executor of a version without fleets releases the Rollouts of a fleet without permits"},
 		{deletionPolicy, "a Rollout of a fleet can be deleted during its release without the verb override"},
+		{workloadPolicy, "a second Rollout for a workload can be created, which then waits"},
 	} {
 		found := validating.checkPolicies(ctx, []string{policy.name}, policy.without)
 		if len(findingsAt(LevelOK, found)) < len(found) {
@@ -60,6 +62,7 @@ func (c *Cluster) CheckPolicies(ctx context.Context) []Finding {
 
 // policyKind is how policies of a kind are looked up.
 type policyKind struct {
+	c         *Cluster
 	kind      string
 	getPolicy func(ctx context.Context, name string) error
 	// boundPolicy is the name of the policy that the binding of a name binds.
@@ -68,7 +71,7 @@ type policyKind struct {
 
 func (c *Cluster) mutatingPolicies() policyKind {
 	admission := c.client.AdmissionregistrationV1()
-	return policyKind{"MutatingAdmissionPolicy", func(ctx context.Context, name string) error {
+	return policyKind{c, "MutatingAdmissionPolicy", func(ctx context.Context, name string) error {
 		_, err := admission.MutatingAdmissionPolicies().Get(ctx, name, metav1.GetOptions{})
 		return err
 	}, func(ctx context.Context, name string) (string, error) {
@@ -82,7 +85,7 @@ func (c *Cluster) mutatingPolicies() policyKind {
 
 func (c *Cluster) validatingPolicies() policyKind {
 	admission := c.client.AdmissionregistrationV1()
-	return policyKind{"ValidatingAdmissionPolicy", func(ctx context.Context, name string) error {
+	return policyKind{c, "ValidatingAdmissionPolicy", func(ctx context.Context, name string) error {
 		_, err := admission.ValidatingAdmissionPolicies().Get(ctx, name, metav1.GetOptions{})
 		return err
 	}, func(ctx context.Context, name string) (string, error) {
@@ -111,12 +114,12 @@ func (k policyKind) checkPolicies(ctx context.Context, names []string, without s
 		case err == nil && target == name:
 			fine = append(fine, name)
 		case err == nil:
-			others = append(others, Finding{Check: "policies", Level: LevelWarning, Remedy: "Install the policies again: " + installPolicies,
+			others = append(others, Finding{Check: "policies", Level: LevelWarning, Remedy: "Install the policies again: " + k.c.installPolicies(),
 				Message: fmt.Sprintf("%s %s binds policy %s instead of %[2]s, so %[4]s.", what, name, target, without)})
 		case apierrors.IsNotFound(err):
 			*list, unserves = append(*list, name), unserves || api.Unserved(err)
 		default: // the answer for the others would be the same
-			return append(others, unreadFinding("policies", what+" "+name, err))
+			return append(others, k.c.unreadFinding("policies", what+" "+name, err))
 		}
 	}
 	findings := append(k.absentFindings(k.kind, absent, without, unserves), k.absentFindings(k.kind+"Binding", unbound, without, unserves)...)
@@ -131,7 +134,7 @@ func (k policyKind) absentFindings(what string, names []string, without string, 
 		return nil
 	}
 	f := Finding{Check: "policies", Level: LevelWarning, Message: fmt.Sprintf("%s %s not there, so %s.", what, areThey(names), without)}
-	f.Remedy = "Install the policies: " + installPolicies
+	f.Remedy = "Install the policies: " + k.c.installPolicies()
 	if unserves {
 		f.Remedy = fmt.Sprintf("This server does not serve the kind %s: use Kubernetes 1.%d or newer.", k.kind, minimumMinor)
 	}
@@ -154,7 +157,8 @@ func (c *Cluster) CheckKnownUser(ctx context.Context) error {
 		return fmt.Errorf("ask the API server who this user is: %w", err)
 	}
 	user := me.Status.UserInfo.Username
-	if user == api.ExecutorUser {
+	executor := c.installation.ExecutorUser()
+	if user == executor {
 		return nil
 	}
 	admission := c.client.AdmissionregistrationV1()
@@ -170,5 +174,5 @@ func (c *Cluster) CheckKnownUser(ctx context.Context) error {
 	}
 	return fmt.Errorf("the admission policies of this cluster know the executor as %s and would refuse or undo what %s writes. "+
 		"Act as the service accounts instead (sluice run: leave out --impersonate=false; a part of its own: add --as-service-account), or take the policies off: "+
-		"sluice install --print --part policies | kubectl delete -f -", api.ExecutorUser, user)
+		"%s | kubectl delete -f -", executor, user, c.installation.PrintCommand("policies"))
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 
+	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/fleet"
 	"sluice.dev/sluice/pkg/preflight"
 	"sluice.dev/sluice/test/controlplane"
@@ -57,7 +58,7 @@ func TestAServerThatDoesNotAnswerIsTheOnlyFinding(t *testing.T) {
 
 func look(t *testing.T, config *rest.Config) *preflight.Cluster {
 	t.Helper()
-	c, err := preflight.New(config)
+	c, err := preflight.New(config, api.DefaultInstallation())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +194,8 @@ func absentPolicies(w world) {
 		"warning policies: MutatingAdmissionPolicy sluice-guard-cloneset, sluice-guard-daemonset, sluice-guard-deployment, sluice-guard-statefulset are not there, so a manifest that is applied again ends the hold of a release under way.",
 		"warning policies: ValidatingAdmissionPolicy sluice-validate is not there, so mistakes in a Rollout are found only when it is released.",
 		"warning policies: ValidatingAdmissionPolicy sluice-validate-executor is not there, so an executor of a version without fleets releases the Rollouts of a fleet without permits.",
-		"warning policies: ValidatingAdmissionPolicy sluice-validate-deletion is not there, so a Rollout of a fleet can be deleted during its release without the verb override.")
+		"warning policies: ValidatingAdmissionPolicy sluice-validate-deletion is not there, so a Rollout of a fleet can be deleted during its release without the verb override.",
+		"warning policies: ValidatingAdmissionPolicy sluice-validate-workload is not there, so a second Rollout for a workload can be created, which then waits.")
 	if _, err := w.look.CheckBeforeStart(w.Context()); err != nil {
 		w.Errorf("an executor does not start without policies: %v", err)
 	}
@@ -427,6 +429,7 @@ func unreadable(w world) {
 		"warning policies: ValidatingAdmissionPolicy sluice-validate",
 		"warning policies: ValidatingAdmissionPolicy sluice-validate-executor",
 		"warning policies: ValidatingAdmissionPolicy sluice-validate-deletion",
+		"warning policies: ValidatingAdmissionPolicy sluice-validate-workload",
 		"warning rivals: MutatingWebhookConfiguration kruise-rollout-mutating-webhook-configuration",
 		"warning rivals: ValidatingWebhookConfiguration kruise-rollout-validating-webhook-configuration",
 		"warning rivals: Lease kruise-rollout/71ddec2c.kruise.io",

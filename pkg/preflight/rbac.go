@@ -45,14 +45,14 @@ func (c *Cluster) checkAccount(ctx context.Context, account string, grants []Gra
 	denied, err := c.deniedRights(ctx, account, rights)
 	switch {
 	case apierrors.IsForbidden(err):
-		f = unreadFinding(f.Check, "The rights of service account "+account, err)
+		f = c.unreadFinding(f.Check, "The rights of service account "+account, err)
 		f.Remedy = "Run sluice check as a user who may create subjectaccessreviews."
 	case err != nil:
-		f = unreadFinding(f.Check, "The rights of service account "+account, err)
+		f = c.unreadFinding(f.Check, "The rights of service account "+account, err)
 	case len(denied) > 0:
 		f.Level = LevelError
 		f.Message = fmt.Sprintf("Service account %s lacks %d of %d rights: %s.", account, len(denied), len(rights), joinShortened(denied, shown))
-		f.Remedy = "Install the roles: " + installRBAC
+		f.Remedy = "Install the roles: " + c.installRBAC()
 	}
 	return f
 }
@@ -92,8 +92,8 @@ func (c *Cluster) deniedRights(ctx context.Context, account string, rights []aut
 
 func (c *Cluster) isAllowed(ctx context.Context, account string, right authorizationv1.ResourceAttributes) (bool, error) {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User:               ServiceAccountUser(account),
-		Groups:             []string{"system:serviceaccounts", "system:serviceaccounts:" + api.Namespace, "system:authenticated"},
+		User:               c.installation.User(account),
+		Groups:             []string{"system:serviceaccounts", "system:serviceaccounts:" + c.installation.Namespace, "system:authenticated"},
 		ResourceAttributes: &right,
 	}}
 	answer, err := c.client.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
@@ -101,11 +101,6 @@ func (c *Cluster) isAllowed(ctx context.Context, account string, right authoriza
 		return false, err
 	}
 	return answer.Status.Allowed, nil
-}
-
-// ServiceAccountUser is the user name of a service account of Sluice.
-func ServiceAccountUser(account string) string {
-	return "system:serviceaccount:" + api.Namespace + ":" + account
 }
 
 // rightsOf spreads rules out into single rights. Rules about URLs are left out: Sluice has none.
@@ -166,7 +161,7 @@ func (c *Cluster) CheckImpersonation(ctx context.Context, accounts ...string) er
 	for _, account := range accounts {
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 			ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Namespace: api.Namespace, Verb: "impersonate", Resource: "serviceaccounts", Name: account,
+				Namespace: c.installation.Namespace, Verb: "impersonate", Resource: "serviceaccounts", Name: account,
 			},
 		}}
 		answer, err := c.client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
@@ -178,7 +173,7 @@ func (c *Cluster) CheckImpersonation(ctx context.Context, accounts ...string) er
   kubectl create role sluice-impersonate -n %[1]s --verb=impersonate --resource=serviceaccounts
   kubectl create rolebinding sluice-impersonate -n %[1]s --role=sluice-impersonate --user=YOU
 In a cluster without the admission policies, which know only %[3]s, --impersonate=false runs everything as yourself`,
-				api.Namespace, account, api.ExecutorUser)
+				c.installation.Namespace, account, c.installation.ExecutorUser())
 		}
 	}
 	return nil
@@ -195,7 +190,7 @@ func (c *Cluster) CheckRoles(ctx context.Context) error {
 		return fmt.Errorf("ask for the rights of the executor: %w", err)
 	}
 	if !answer.Status.Allowed {
-		return fmt.Errorf("the roles of Sluice are not installed: %s may not write the status of Rollouts. Install them: %s", api.ExecutorUser, installRBAC)
+		return fmt.Errorf("the roles of Sluice are not installed: %s may not write the status of Rollouts. Install them: %s", c.installation.ExecutorUser(), c.installRBAC())
 	}
 	return nil
 }

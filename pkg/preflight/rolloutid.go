@@ -26,13 +26,13 @@ func (c *Cluster) CheckRolloutIDs(ctx context.Context) []Finding {
 	const check, what = "rollout-ids", "Which rollout-ids let a change through"
 	kinds, err := c.workloadKinds(ctx)
 	if err != nil {
-		return []Finding{unreadFinding(check, what, err)}
+		return []Finding{c.unreadFinding(check, what, err)}
 	}
 	var named []string
 	for _, kind := range kinds {
 		var list metav1.PartialObjectMetadataList
 		if err := c.listAdopted(ctx, kind, metadataOnly, &list); err != nil {
-			return []Finding{unreadFinding(check, what, err)}
+			return []Finding{c.unreadFinding(check, what, err)}
 		}
 		for _, o := range list.Items {
 			if api.RolloutIDLetsThrough(&o) {

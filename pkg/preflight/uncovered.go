@@ -23,7 +23,7 @@ func (c *Cluster) CheckUncoveredCanaries(ctx context.Context) []Finding {
 	const check, what = "canary-policies", "Which policies do not cover a canary"
 	told, err := c.describeUncovered(ctx)
 	if err != nil {
-		return []Finding{unreadFinding(check, what, err)}
+		return []Finding{c.unreadFinding(check, what, err)}
 	}
 	if len(told) == 0 {
 		return nil

@@ -19,14 +19,14 @@ func (c *Cluster) webhookFinding(ctx context.Context, unserved bool) (f Finding,
 	case apierrors.IsNotFound(err) && unserved:
 		f.Message = "This server does not serve MutatingAdmissionPolicy v1, and the webhook that does the same is not there, " +
 			"so a new version rolls out until an executor sees it."
-		f.Remedy = fmt.Sprintf("Install the webhook: %s, and %s.", hold.InstallWebhook, hold.ServeWebhook)
+		f.Remedy = fmt.Sprintf("Install the webhook: %s, and %s.", c.installation.InstallCommand("webhook"), hold.ServeWebhook)
 		return f, true
 	case apierrors.IsNotFound(err):
 		return f, false
 	case err != nil:
-		return unreadFinding(f.Check, "MutatingWebhookConfiguration "+hold.WebhookName, err), unserved
+		return c.unreadFinding(f.Check, "MutatingWebhookConfiguration "+hold.WebhookName, err), unserved
 	}
-	if f.Message, f.Remedy = hold.WebhookFault(live); f.Message == "" {
+	if f.Message, f.Remedy = hold.WebhookFault(live, c.installation); f.Message == "" {
 		f.Level = LevelOK
 		f.Message = fmt.Sprintf("MutatingWebhookConfiguration %s is there and does what the policies would.", hold.WebhookName)
 	}

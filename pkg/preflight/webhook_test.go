@@ -60,6 +60,7 @@ func TestAServerWithoutMutatingPoliciesNeedsTheWebhook(t *testing.T) {
 		"warning policies: ValidatingAdmissionPolicy sluice-validate is not there, so mistakes in a Rollout are found only when it is released.",
 		"warning policies: ValidatingAdmissionPolicy sluice-validate-executor is not there, so an executor of a version without fleets releases the Rollouts of a fleet without permits.",
 		"warning policies: ValidatingAdmissionPolicy sluice-validate-deletion is not there, so a Rollout of a fleet can be deleted during its release without the verb override.",
+		"warning policies: ValidatingAdmissionPolicy sluice-validate-workload is not there, so a second Rollout for a workload can be created, which then waits.",
 	}
 	if diff := cmp.Diff(want, say(findings...)); diff != "" {
 		t.Error(diff)

@@ -167,7 +167,7 @@ func (q *Queue) dialNATS(ctx context.Context, o Options) error {
 }
 
 func unreachableError(urls string, err error) error {
-	return fmt.Errorf("connect to NATS at %s: %w; check that the address is right, that a server runs there (kubectl get pods -n sluice-system -l app.kubernetes.io/name=sluice-nats) and that no network policy or TLS setting is in the way", redactURLs(urls), err)
+	return fmt.Errorf("connect to NATS at %s: %w; check that the address is right, that a server runs there (kubectl get pods -A -l app.kubernetes.io/name=sluice-nats) and that no network policy or TLS setting is in the way", redactURLs(urls), err)
 }
 
 func (q *Queue) natsOptions(o Options, connected chan<- struct{}, failed chan<- error) ([]nats.Option, error) {

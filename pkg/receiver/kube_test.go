@@ -44,7 +44,7 @@ func aSite(t *testing.T) *site {
 		t.Fatal(err)
 	}
 	t.Cleanup(q.Close)
-	gate, err := receiver.NewKubeAccess(shared.As(api.ServiceAccountWatcher), []string{"sluice"})
+	gate, err := receiver.NewKubeAccess(shared.As(api.DefaultWatcher), []string{"sluice"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +212,7 @@ type decided struct {
 // If the receiver may not create reviews, it answers later and not no.
 func TestAWatcherWithoutTheRightToAskSaysLater(t *testing.T) {
 	s := aSite(t)
-	gate, err := receiver.NewKubeAccess(s.As(api.ServiceAccountAnalyzer), nil)
+	gate, err := receiver.NewKubeAccess(s.As(api.DefaultAnalyzer), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

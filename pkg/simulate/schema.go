@@ -7,11 +7,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"sluice.dev/sluice/deploy"
+	"sluice.dev/sluice/pkg/api"
 )
 
 // crdSchemas returns the schemas of Sluice's kinds from their CustomResourceDefinitions.
 func crdSchemas() (map[string]map[string]any, error) {
-	text, err := deploy.Manifests("crds")
+	text, err := deploy.Manifests(api.DefaultInstallation(), "crds")
 	if err != nil {
 		return nil, fmt.Errorf("read the CustomResourceDefinitions: %w", err)
 	}

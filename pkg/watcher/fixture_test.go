@@ -56,7 +56,7 @@ func newScene(t *testing.T, prepare func(*scene)) *scene {
 	if s.wrap != nil {
 		config.Wrap(s.wrap)
 	}
-	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + api.Namespace + ":" + api.ServiceAccountWatcher}
+	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + api.DefaultNamespace + ":" + api.DefaultWatcher}
 	w, err := New(Options{ClusterName: "c", Config: config, Queue: new(queue.Queue), Logger: slog.New(slog.DiscardHandler),
 		Scripts: script.NewLibrary(luaconfiguration.FS, ""), ScriptConfigMap: types.NamespacedName{Namespace: s.namespace, Name: api.ScriptConfigMap}})
 	if err != nil {

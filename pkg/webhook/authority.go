@@ -41,10 +41,11 @@ const (
 // share the Secret. Each watcher signs its own certificate with the authority; the key of that certificate never leaves the process. The Secret and
 // the configuration must exist: the watcher needs the right to change these two objects and no others.
 type Authority struct {
-	client kubernetes.Interface
-	names  []string
-	now    func() time.Time
-	log    *slog.Logger
+	client       kubernetes.Interface
+	installation api.Installation
+	names        []string
+	now          func() time.Time
+	log          *slog.Logger
 
 	mu      sync.Mutex
 	current *tls.Certificate
@@ -54,9 +55,9 @@ type Authority struct {
 }
 
 // NewAuthority makes an Authority for the Service of the webhook. further are other names or addresses of the webhook.
-func NewAuthority(client kubernetes.Interface, log *slog.Logger, further ...string) *Authority {
-	host := ServiceName + "." + api.Namespace + ".svc"
-	return &Authority{client: client, log: log, now: time.Now, names: append([]string{host, host + ".cluster.local"}, further...)}
+func NewAuthority(client kubernetes.Interface, in api.Installation, log *slog.Logger, further ...string) *Authority {
+	host := ServiceName + "." + in.Namespace + ".svc"
+	return &Authority{client: client, installation: in, log: log, now: time.Now, names: append([]string{host, host + ".cluster.local"}, further...)}
 }
 
 // CurrentCertificate returns the certificate to serve with, or an error before there is one.
@@ -119,11 +120,11 @@ func (a *Authority) ReconcileOnce(ctx context.Context) error {
 // ensureShared returns the authority in the Secret and the trust bundle, and renews them when due. If two watchers renew at once, one wins and the
 // other one uses the winner's authority.
 func (a *Authority) ensureShared(ctx context.Context) (*signingAuthority, []byte, error) {
-	secrets := a.client.CoreV1().Secrets(api.Namespace)
+	secrets := a.client.CoreV1().Secrets(a.installation.Namespace)
 	for {
 		secret, err := secrets.Get(ctx, SecretName, metav1.GetOptions{})
 		if err != nil {
-			return nil, nil, fmt.Errorf("read Secret %s/%s: %w; install the webhook with: sluice install --print --part webhook", api.Namespace, SecretName, err)
+			return nil, nil, fmt.Errorf("read Secret %s/%s: %w; install the webhook with: %s", a.installation.Namespace, SecretName, err, a.installation.InstallCommand("webhook"))
 		}
 		ours, err := readAuthority(secret.Data[keyCertificate], secret.Data[keyKey])
 		if err == nil && a.now().Before(renewalTime(ours.certificate)) {
@@ -141,7 +142,7 @@ func (a *Authority) ensureShared(ctx context.Context) (*signingAuthority, []byte
 			return ours, secret.Data[keyBundle], nil
 		}
 		if !apierrors.IsConflict(err) {
-			return nil, nil, fmt.Errorf("write Secret %s/%s: %w", api.Namespace, SecretName, err)
+			return nil, nil, fmt.Errorf("write Secret %s/%s: %w", a.installation.Namespace, SecretName, err)
 		}
 	}
 }
@@ -164,7 +165,7 @@ func (a *Authority) ensureTrusted(ctx context.Context, bundle []byte) error {
 	configurations := a.client.AdmissionregistrationV1().MutatingWebhookConfigurations()
 	live, err := configurations.Get(ctx, hold.WebhookName, metav1.GetOptions{})
 	if err != nil {
-		return fmt.Errorf("read MutatingWebhookConfiguration %s: %w; install the webhook with: sluice install --print --part webhook", hold.WebhookName, err)
+		return fmt.Errorf("read MutatingWebhookConfiguration %s: %w; install the webhook with: %s", hold.WebhookName, err, a.installation.InstallCommand("webhook"))
 	}
 	type operation = map[string]any
 	patch := []operation{{"op": "test", "path": "/metadata/resourceVersion", "value": live.ResourceVersion}}

@@ -21,7 +21,7 @@ const day = 24 * time.Hour
 func TestAnAuthorityIsSharedAndRenewedWithoutAGap(t *testing.T) {
 	cluster := controlplane.ForTest(t, controlplane.Options{})
 	for _, args := range [][]string{
-		{"create", "namespace", api.Namespace},
+		{"create", "namespace", api.DefaultNamespace},
 		{"apply", "-f", "../../deploy/webhook/authority.yaml", "-f", "../../deploy/webhook/webhook.yaml"},
 	} {
 		if _, err := cluster.Kubectl(t.Context(), args...); err != nil {
@@ -35,7 +35,7 @@ func TestAnAuthorityIsSharedAndRenewedWithoutAGap(t *testing.T) {
 	now := time.Now()
 	two := [2]*Authority{}
 	for i := range two {
-		two[i] = NewAuthority(client, slog.New(slog.DiscardHandler), "127.0.0.1")
+		two[i] = NewAuthority(client, api.DefaultInstallation(), slog.New(slog.DiscardHandler), "127.0.0.1")
 		two[i].now = func() time.Time { return now }
 		if _, err := two[i].CurrentCertificate(nil); err == nil {
 			t.Error("there is a certificate before anything was looked at")

@@ -40,11 +40,13 @@ type Handler struct {
 	log     *slog.Logger
 	reviews *prometheus.CounterVec
 	list    ListRollouts
+	// executor is the user name of the executors.
+	executor string
 }
 
-// NewHandler makes a handler. Without a registerer it counts nothing.
-func NewHandler(log *slog.Logger, r prometheus.Registerer, list ListRollouts) *Handler {
-	h := &Handler{log: log, list: list, reviews: prometheus.NewCounterVec(prometheus.CounterOpts{
+// NewHandler makes a handler for an installation. Without a registerer it counts nothing.
+func NewHandler(in api.Installation, log *slog.Logger, r prometheus.Registerer, list ListRollouts) *Handler {
+	h := &Handler{log: log, list: list, executor: in.ExecutorUser(), reviews: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "sluice_webhook_reviews_total", Help: "Writes of workloads and of Rollouts that the webhook was asked about, by what it answered.",
 	}, []string{"answer"})}
 	if r != nil {
@@ -56,7 +58,7 @@ func NewHandler(log *slog.Logger, r prometheus.Registerer, list ListRollouts) *H
 // ServeHTTP answers one review.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answerRequest := map[string]func(context.Context, *admissionv1.AdmissionRequest, *admissionv1.AdmissionResponse) (string, error){
-		Path: answerWorkload, PathRollout: h.answerRollout,
+		Path: h.answerWorkload, PathRollout: h.answerRollout,
 	}[r.URL.Path]
 	if r.Method != http.MethodPost || answerRequest == nil {
 		http.Error(w, "post an AdmissionReview to "+Path+" or "+PathRollout, http.StatusNotFound)
@@ -99,8 +101,8 @@ func answerReview(body []byte, answerRequest func(*admissionv1.AdmissionRequest,
 }
 
 // answerWorkload holds and guards workloads.
-func answerWorkload(_ context.Context, in *admissionv1.AdmissionRequest, out *admissionv1.AdmissionResponse) (what string, err error) {
-	patch, err := decidePatch(in)
+func (h *Handler) answerWorkload(_ context.Context, in *admissionv1.AdmissionRequest, out *admissionv1.AdmissionResponse) (what string, err error) {
+	patch, err := h.decidePatch(in)
 	if err != nil || len(patch) == 0 {
 		return "unchanged", err
 	}
@@ -113,7 +115,7 @@ func answerWorkload(_ context.Context, in *admissionv1.AdmissionRequest, out *ad
 }
 
 // decidePatch returns the patch that turns the request's object into the object to store.
-func decidePatch(r *admissionv1.AdmissionRequest) ([]operation, error) {
+func (h *Handler) decidePatch(r *admissionv1.AdmissionRequest) ([]operation, error) {
 	if r.SubResource != "" || r.Operation != admissionv1.Update {
 		return nil, nil
 	}
@@ -124,7 +126,7 @@ func decidePatch(r *admissionv1.AdmissionRequest) ([]operation, error) {
 	if err := updated.UnmarshalJSON(r.Object.Raw); err != nil {
 		return nil, fmt.Errorf("read object: %w", err)
 	}
-	stored := hold.Decide(hold.Request{Operation: string(r.Operation), Username: r.UserInfo.Username, Old: old, New: updated})
+	stored := hold.Decide(hold.Request{Operation: string(r.Operation), Username: r.UserInfo.Username, Executor: h.executor, Old: old, New: updated})
 	if stored == nil {
 		return nil, nil
 	}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
+
+	"sluice.dev/sluice/pkg/api"
 )
 
 const (
@@ -22,7 +24,7 @@ const (
 func ask(t *testing.T, body string) (int, string) {
 	t.Helper()
 	w := httptest.NewRecorder()
-	NewHandler(slog.New(slog.DiscardHandler), nil, nil).ServeHTTP(w, httptest.NewRequest(http.MethodPost, Path, strings.NewReader(body)))
+	NewHandler(api.DefaultInstallation(), slog.New(slog.DiscardHandler), nil, nil).ServeHTTP(w, httptest.NewRequest(http.MethodPost, Path, strings.NewReader(body)))
 	return w.Code, w.Body.String()
 }
 
@@ -78,7 +80,7 @@ func TestWhatCannotBeReadIsNeverAYes(t *testing.T) {
 		}
 	}
 	w := httptest.NewRecorder()
-	NewHandler(slog.New(slog.DiscardHandler), nil, nil).ServeHTTP(w, httptest.NewRequest(http.MethodGet, Path, nil))
+	NewHandler(api.DefaultInstallation(), slog.New(slog.DiscardHandler), nil, nil).ServeHTTP(w, httptest.NewRequest(http.MethodGet, Path, nil))
 	if w.Code != http.StatusNotFound {
 		t.Errorf("a GET is answered with %d", w.Code)
 	}

@@ -134,7 +134,7 @@ func (c *crew) watch(ctx context.Context) error {
 	}
 	o := watcher.Options{
 		ClusterName: c.cluster, Queue: q, ScriptConfigMap: scriptConfigMap(), Logger: c.w.Log,
-		Config: wrapped(c.w.As(api.ServiceAccountWatcher), func(next http.RoundTripper) http.RoundTripper {
+		Config: wrapped(c.w.As(api.DefaultWatcher), func(next http.RoundTripper) http.RoundTripper {
 			return &pilot{journal: c.journal, namespace: c.namespace, definition: c.definition, next: next}
 		}),
 	}
@@ -175,7 +175,7 @@ type parts struct {
 }
 
 func (c *crew) executor() post {
-	return post{who: "executor", config: func() *rest.Config { return c.w.As(api.ServiceAccountExecutor) }, nats: c.options("executor"),
+	return post{who: "executor", config: func() *rest.Config { return c.w.As(api.DefaultExecutor) }, nats: c.options("executor"),
 		queue: wiring{server: addressOf(c.w.NATS), named: published}, begin: func(p parts) (func(context.Context) error, error) {
 			kube, err := kube.New(p.config, kube.Options{Scripts: c.scripts, ScriptConfigMap: scriptConfigMap(), Cluster: c.cluster, Logger: c.w.Log, Order: c.hub.Order})
 			if err != nil {
@@ -189,7 +189,7 @@ func (c *crew) executor() post {
 }
 
 func (c *crew) analyzer() post {
-	return post{who: analyzing, prefix: analyzing + " ", config: func() *rest.Config { return c.w.As(api.ServiceAccountAnalyzer) }, nats: c.options(analyzing),
+	return post{who: analyzing, prefix: analyzing + " ", config: func() *rest.Config { return c.w.As(api.DefaultAnalyzer) }, nats: c.options(analyzing),
 		queue: wiring{server: addressOf(c.w.NATS), named: said(analyzing, stored)}, begin: func(p parts) (func(context.Context) error, error) {
 			hosts, err := metric.ParseHosts([]string{"127.0.0.1"})
 			if err != nil {

@@ -100,7 +100,7 @@ func (c *fleetCrew) start(ctx context.Context) error {
 
 func (c *fleetCrew) hub() post {
 	return post{
-		who: hubName, prefix: hubName + " ", nats: c.options(hubName), config: func() *rest.Config { return c.ground.eu1.As(api.ServiceAccountExecutor) },
+		who: hubName, prefix: hubName + " ", nats: c.options(hubName), config: func() *rest.Config { return c.ground.eu1.As(api.DefaultExecutor) },
 		queue: wiring{server: addressOf(c.nats), named: said(hubName, fleetPublished), heard: heardBy(hubName)},
 		begin: func(p parts) (func(context.Context) error, error) {
 			keys := func() ([]nkeys.KeyPair, error) { return []nkeys.KeyPair{c.hubKey}, nil }
@@ -119,7 +119,7 @@ func (c *fleetCrew) hub() post {
 
 func (c *fleetCrew) executor(m member) post {
 	return post{
-		who: m.name, prefix: m.name + " ", nats: c.options(m.name), config: func() *rest.Config { return m.As(api.ServiceAccountExecutor) },
+		who: m.name, prefix: m.name + " ", nats: c.options(m.name), config: func() *rest.Config { return m.As(api.DefaultExecutor) },
 		queue: wiring{server: addressOf(c.nats), named: said(m.name, published)},
 		up:    &wiring{server: addressOf(c.nats), named: said(m.name, fleetPublished), heard: heardBy(m.name)},
 		begin: func(p parts) (func(context.Context) error, error) {
@@ -165,7 +165,7 @@ func (c *fleetCrew) watch(ctx context.Context, m member) error {
 	}
 	part, err := watcher.New(watcher.Options{
 		ClusterName: m.name, Queue: q, ScriptConfigMap: scriptConfigMap(), Logger: m.Log,
-		Config: wrapped(m.As(api.ServiceAccountWatcher), func(next http.RoundTripper) http.RoundTripper { return &narrowed{c.namespace, next} }),
+		Config: wrapped(m.As(api.DefaultWatcher), func(next http.RoundTripper) http.RoundTripper { return &narrowed{c.namespace, next} }),
 	})
 	if err != nil {
 		return err

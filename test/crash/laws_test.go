@@ -237,7 +237,7 @@ func (o objects) endpoints(service string) (ready int64) {
 // written converts changes to writes of test/world, all with the user name of an executor: only executors change the
 // objects of its laws.
 func written(changes []change) []world.Write {
-	const executorUser = "system:serviceaccount:" + api.Namespace + ":" + api.ServiceAccountExecutor
+	const executorUser = "system:serviceaccount:" + api.DefaultNamespace + ":" + api.DefaultExecutor
 	verbs := map[watch.EventType]string{watch.Added: "create", watch.Modified: "update", watch.Deleted: "delete"}
 	var list []world.Write
 	for _, c := range changes {

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	sluicedeploy "sluice.dev/sluice/deploy"
+	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/test/world"
 )
 
@@ -64,7 +65,7 @@ func versions(t *testing.T, w *world.World) map[string]string {
 func TestPrintedManifestsAreTheKustomizeBase(t *testing.T) {
 	t.Parallel()
 	w := world.Shared(t)
-	printed, err := sluicedeploy.Manifests()
+	printed, err := sluicedeploy.Manifests(api.DefaultInstallation())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +109,7 @@ func objects(t *testing.T, stream []byte) map[string]map[string]any {
 
 func manifests(t *testing.T) map[string]map[string]any {
 	t.Helper()
-	text, err := sluicedeploy.Manifests()
+	text, err := sluicedeploy.Manifests(api.DefaultInstallation())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -67,7 +67,7 @@ func TestOnlyAdoptedWorkloadsAreAskedAbout(t *testing.T) {
 	}{"by policies": {nil, 8}, "by the webhook": {[]string{"webhook"}, 1}} {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
-			printed, err := sluicedeploy.Manifests(want.part...)
+			printed, err := sluicedeploy.Manifests(api.DefaultInstallation(), want.part...)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	sluicedeploy "sluice.dev/sluice/deploy"
+	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/test/controlplane"
 	"sluice.dev/sluice/test/world"
 )
@@ -60,7 +61,7 @@ func TestTheKustomizationOfThePageLeadsToAnotherNATS(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	printed, err := sluicedeploy.Manifests()
+	printed, err := sluicedeploy.Manifests(api.DefaultInstallation())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -118,7 +118,7 @@ func TestAReleaseUsesTheRightsThatAreGrantedAndNoOthers(t *testing.T) {
 	}
 	used := map[string]bool{}
 	for _, e := range events {
-		if !strings.HasPrefix(e.User, "system:serviceaccount:"+api.Namespace+":") {
+		if !strings.HasPrefix(e.User, "system:serviceaccount:"+api.DefaultNamespace+":") {
 			continue
 		}
 		if e.Code == 403 {
@@ -300,14 +300,14 @@ rules:
 `
 	can := func(account string) string {
 		review := fmt.Sprintf(`{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","spec":{"user":"system:serviceaccount:%s:%s",
-			"resourceAttributes":{"verb":"list","group":"boats.example.com","resource":"ferries"}}}`, api.Namespace, account)
+			"resourceAttributes":{"verb":"list","group":"boats.example.com","resource":"ferries"}}}`, api.DefaultNamespace, account)
 		out, err := w.KubectlStdin(t.Context(), review, "create", "-f", "-", "-o", "jsonpath={.status.allowed}")
 		if err != nil {
 			t.Fatal(err)
 		}
 		return out
 	}
-	accounts := []string{api.ServiceAccountWatcher, api.ServiceAccountExecutor}
+	accounts := []string{api.DefaultWatcher, api.DefaultExecutor}
 	before := map[string]string{}
 	for _, account := range accounts {
 		before[account] = can(account)

@@ -30,7 +30,7 @@ func TestARestoredHubWaitsForAPerson(t *testing.T) {
 	s.phase(api.FleetPhaseWaiting, "Approval")
 	used := s.member("eu1", serves("v2")).Status.Fleet.Used
 	s.stopHub()
-	s.hub.Do(t, "-n", s.namespace, "delete", "fleettargets", "--all", "--as", api.ExecutorUser)
+	s.hub.Do(t, "-n", s.namespace, "delete", "fleettargets", "--all", "--as", api.DefaultInstallation().ExecutorUser())
 	s.writeStatus(old)
 	if err := s.runHub(t.Context()); err != nil {
 		t.Fatal(err)
@@ -59,7 +59,7 @@ func (s *story) writeStatus(status api.FleetRolloutStatus) {
 	if err := unstructured.SetNestedMap(u.Object, body, "status"); err != nil {
 		s.t.Fatal(err)
 	}
-	client, err := dynamic.NewForConfig(s.hub.As(api.ServiceAccountExecutor))
+	client, err := dynamic.NewForConfig(s.hub.As(api.DefaultExecutor))
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func (j *judge) takeFleetRollout(w world.Write) {
 		clear(j.targets) // those of the one before are being deleted
 		before = &api.FleetRollout{}
 	}
-	if w.Subresource != "status" || w.User != api.ExecutorUser || j.restored[next.ResourceVersion] {
+	if w.Subresource != "status" || w.User != api.DefaultInstallation().ExecutorUser() || j.restored[next.ResourceVersion] {
 		return
 	}
 	was, is := before.Status, next.Status
@@ -189,7 +189,7 @@ func (j *judge) judgeWithdrawn(w world.Write, is api.FleetRolloutStatus) {
 
 func (j *judge) takeTarget(w world.Write) {
 	next := &api.FleetTarget{}
-	if !decode(j, w, next) || w.User != api.ExecutorUser {
+	if !decode(j, w, next) || w.User != api.DefaultInstallation().ExecutorUser() {
 		return
 	}
 	cluster, permit := next.Spec.Cluster, next.Spec.Permit

@@ -71,7 +71,7 @@ func (x *tale) hubCommit(change func(*api.FleetRolloutStatus)) {
 	x.t.Helper()
 	x.status = *x.status.DeepCopy()
 	change(&x.status)
-	x.write(&x.hub, api.ExecutorUser, "fleetrollouts", "status", "checkout", &api.FleetRollout{ObjectMeta: metav1.ObjectMeta{Name: "checkout", UID: "the fleet"}, Status: x.status})
+	x.write(&x.hub, api.DefaultInstallation().ExecutorUser(), "fleetrollouts", "status", "checkout", &api.FleetRollout{ObjectMeta: metav1.ObjectMeta{Name: "checkout", UID: "the fleet"}, Status: x.status})
 }
 
 // grant commits a grant to release v2.
@@ -95,7 +95,7 @@ func (x *tale) target(cluster string, permit api.FleetPermit, change func(*api.F
 	x.t.Helper()
 	target := &api.FleetTarget{ObjectMeta: metav1.ObjectMeta{Name: "checkout." + cluster}, Spec: api.FleetTargetSpec{Cluster: cluster, Permit: permit}}
 	change(&target.Status)
-	x.write(&x.hub, api.ExecutorUser, "fleettargets", "", target.Name, target)
+	x.write(&x.hub, api.DefaultInstallation().ExecutorUser(), "fleettargets", "", target.Name, target)
 }
 
 func asBefore(*api.FleetTargetStatus) {}
@@ -106,7 +106,7 @@ func (x *tale) commit(cluster string, change func(*api.RolloutStatus)) {
 	change(&r.Status)
 	x.members[cluster] = r
 	list := x.evidence.members[cluster]
-	x.write(&list, api.ExecutorUser, "rollouts", "status", "checkout", r)
+	x.write(&list, api.DefaultInstallation().ExecutorUser(), "rollouts", "status", "checkout", r)
 	x.evidence.members[cluster] = list
 }
 

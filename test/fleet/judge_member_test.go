@@ -79,7 +79,7 @@ func (j *judge) takeRollout(m *memberState, w world.Write) {
 		m.rollout = nil
 		return
 	}
-	if w.Subresource != "status" || w.User != api.ExecutorUser || next.Status.Sluice == nil {
+	if w.Subresource != "status" || w.User != api.DefaultInstallation().ExecutorUser() || next.Status.Sluice == nil {
 		return
 	}
 	m.commits = append(m.commits, commit{w.Version, w.Received, next.Status})

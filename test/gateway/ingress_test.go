@@ -258,7 +258,7 @@ func TestOrdersOfALoadBalancerAreUnique(t *testing.T) {
 		}
 		s.await(world.Healthy)
 	})
-	held := w.Get(t, api.Namespace, "configmap", "sluice-orders-edge")
+	held := w.Get(t, api.DefaultNamespace, "configmap", "sluice-orders-edge")
 	if data, _, _ := unstructured.NestedMap(held.Object, "data"); len(data) > 0 {
 		t.Errorf("in the end some have an order: %v", data)
 	}

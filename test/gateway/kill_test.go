@@ -71,7 +71,7 @@ func TestExecutorsKilledWhileTheyMakeIngressesLeaveNothing(t *testing.T) {
 		}
 		s.wantRestored(nil)
 	}
-	held := w.Get(t, api.Namespace, "configmap", "sluice-orders-edge")
+	held := w.Get(t, api.DefaultNamespace, "configmap", "sluice-orders-edge")
 	data, _, _ := unstructured.NestedStringMap(held.Object, "data")
 	var still []string
 	for number, by := range data {

@@ -296,7 +296,7 @@ func TestALargeObjectOfTheMeshIsGivenBack(t *testing.T) {
 		}
 
 		m.begin(first, then, "web:4")
-		m.w.Do(t, "-n", api.Namespace, "delete", "controllerrevision", "-l", api.LabelOriginalOf+"="+m.uid())
+		m.w.Do(t, "-n", api.DefaultNamespace, "delete", "controllerrevision", "-l", api.LabelOriginalOf+"="+m.uid())
 		m.w.Approve(t, first.ns, "web")
 		first.await(func(r *api.Rollout) bool {
 			return strings.Contains(r.Status.Message, "is gone; apply your own version of it")
@@ -342,7 +342,7 @@ func (m *mesh) uid() string {
 func (m *mesh) wantStored(want int) {
 	m.Helper()
 	stored := strings.Fields(m.w.Do(m.T, "get", "controllerrevisions", "-A", "-l", api.LabelOriginalOf+"="+m.uid(), "-o", "jsonpath={.items[*].metadata.namespace}"))
-	if got := strings.Join(stored, " "); got != strings.TrimSpace(strings.Repeat(api.Namespace+" ", want)) {
-		m.Errorf("originals are stored in %q, want %d in %s", got, want, api.Namespace)
+	if got := strings.Join(stored, " "); got != strings.TrimSpace(strings.Repeat(api.DefaultNamespace+" ", want)) {
+		m.Errorf("originals are stored in %q, want %d in %s", got, want, api.DefaultNamespace)
 	}
 }

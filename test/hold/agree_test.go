@@ -34,7 +34,7 @@ func theFunctionDecidesAsThePolicies(t *testing.T, b *bench) {
 			b.delete(t, name)
 			continue
 		}
-		want := hold.Decide(hold.Request{Operation: hold.Update, Username: alice, Old: old, New: sent})
+		want := hold.Decide(hold.Request{Operation: hold.Update, Username: alice, Executor: api.DefaultInstallation().ExecutorUser(), Old: old, New: sent})
 		if want == nil {
 			want = sent
 		} else {

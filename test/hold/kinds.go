@@ -131,7 +131,7 @@ func (f kindFile) cases(t testing.TB) []Case {
 		}
 	}
 	note := map[string]string{"note": "mine"}
-	executor := api.ExecutorUser
+	executor := api.DefaultInstallation().ExecutorUser()
 
 	type write struct {
 		name, user     string

@@ -17,7 +17,7 @@ import (
 // withWebhook installs and serves the webhook of the watcher.
 func (b *bench) withWebhook(t testing.TB) *bench {
 	t.Helper()
-	b.kubectl(t, "", "create", "namespace", api.Namespace)
+	b.kubectl(t, "", "create", "namespace", api.DefaultNamespace)
 	b.stopWebhook = world.ServeWebhook(t, b.Cluster)
 	return b.inForce(t)
 }

@@ -1,6 +1,8 @@
 package matrix
 
 import (
+	"regexp"
+
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/rollout"
 	"sluice.dev/sluice/test/world"
@@ -91,6 +93,11 @@ func madeLate(c *cell, _ moment) end {
 // second creates another Rollout for the same workload, and waits until it stalls.
 func (c *cell) second() {
 	c.Helper()
-	c.create(api.RolloutResource(), renamed(c.col.rolloutManifest(c.steps), "other"))
+	manifest := renamed(c.col.rolloutManifest(c.steps), "other")
+	// The API server refuses to create it for the same workload.
+	c.create(api.RolloutResource(), regexp.MustCompile(`(workloadRef: .*), name: app}`).ReplaceAllString(manifest, "$1, name: not-yet}"))
+	if err := c.patch(api.RolloutResource(), "other", `{"spec":{"workloadRef":{"name":"app"}}}`); err != nil {
+		c.Fatal(err)
+	}
 	c.rolloutOf("other", "held for a conflict", world.HeldFor(rollout.ReasonWorkloadConflict))
 }

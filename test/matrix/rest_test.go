@@ -214,7 +214,7 @@ func (c *cell) looked(q *queue.Queue, work jetstream.Stream, key queue.Key, over
 		c.Fatal(err)
 	}
 	return slices.DeleteFunc(writes, func(w world.Write) bool {
-		return !over && w.Resource == api.RolloutHistoryResource().Resource || !strings.HasPrefix(w.User, "system:serviceaccount:"+api.Namespace+":")
+		return !over && w.Resource == api.RolloutHistoryResource().Resource || !strings.HasPrefix(w.User, "system:serviceaccount:"+api.DefaultNamespace+":")
 	})
 }
 

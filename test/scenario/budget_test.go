@@ -175,7 +175,7 @@ func (d *demo) wantStatusesKeptApart(t *testing.T, written func() ([]world.Write
 	statuses := 0
 	for _, w := range writes {
 		switch on := fmt.Sprintf("%s/%s", w.Resource, w.Subresource); {
-		case w.User != api.ExecutorUser:
+		case w.User != api.DefaultInstallation().ExecutorUser():
 		case on == "rollouts/status":
 			statuses++
 		case w.Resource == "rollouts", w.Subresource != "":

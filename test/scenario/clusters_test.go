@@ -65,7 +65,7 @@ func unheardOf(t *testing.T, w *world.World, uid string) {
 	}
 	executors := 0
 	for _, e := range events {
-		if e.User == "system:serviceaccount:"+api.Namespace+":"+api.ServiceAccountExecutor {
+		if e.User == "system:serviceaccount:"+api.DefaultNamespace+":"+api.DefaultExecutor {
 			executors++
 		}
 		if strings.Contains(string(e.RequestObject), uid) {

@@ -64,7 +64,7 @@ func startCrashing(t *testing.T, w *world.World) *crashing {
 }
 
 func (c *crashing) run(ctx context.Context, w *world.World) (stop func(), err error) {
-	config := w.As(api.ServiceAccountExecutor)
+	config := w.As(api.DefaultExecutor)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return &mortal{crashing: c, next: next, dead: map[string]bool{}}
 	})

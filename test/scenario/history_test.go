@@ -26,7 +26,7 @@ type historian struct {
 
 func (h *historian) run(t *testing.T) {
 	t.Helper()
-	e, err := h.w.NewExecutor(t.Context(), h.w.As(api.ServiceAccountExecutor), "")
+	e, err := h.w.NewExecutor(t.Context(), h.w.As(api.DefaultExecutor), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +236,7 @@ func TestACrashLosesNoRecord(t *testing.T) {
 func TestAReleaseThatCannotBeRecordedGoesOn(t *testing.T) {
 	t.Parallel()
 	w := bareWorld(t)
-	w.Do(t, "patch", "clusterrole", api.ServiceAccountExecutor, "--type=json", "-p", withoutHistory(t, w))
+	w.Do(t, "patch", "clusterrole", api.DefaultExecutor, "--type=json", "-p", withoutHistory(t, w))
 	w.Begin(t, w.Executor)
 	w.Do(t, "create", "namespace", "unrecorded")
 	w.Judge(t, "unrecorded", world.Overexposed) // an executor whose request is refused breaks another law
@@ -278,7 +278,7 @@ func awaitServed(t *testing.T, w *world.World, resource string) {
 // withoutHistory returns the patch that removes the rule about records from the executor's role.
 func withoutHistory(t *testing.T, w *world.World) string {
 	t.Helper()
-	for i, rule := range strings.Split(w.Do(t, "get", "clusterrole", api.ServiceAccountExecutor, "-o", `jsonpath={range .rules[*]}{.resources}{"\n"}{end}`), "\n") {
+	for i, rule := range strings.Split(w.Do(t, "get", "clusterrole", api.DefaultExecutor, "-o", `jsonpath={range .rules[*]}{.resources}{"\n"}{end}`), "\n") {
 		if strings.Contains(rule, "rollouthistories") {
 			return fmt.Sprintf(`[{"op":"remove","path":"/rules/%d"}]`, i)
 		}

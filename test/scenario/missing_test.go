@@ -67,7 +67,7 @@ func TestAWorkloadThatIsNotFoundForAMoment(t *testing.T) {
 	const none = `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"deployments.apps \"workload-demo\" not found","reason":"NotFound","details":{"name":"workload-demo","group":"apps","kind":"deployments"},"code":404}`
 	t.Parallel()
 	w := bareWorld(t)
-	config, way := w.As(api.ServiceAccountExecutor), &forgetting{answers: map[string]string{}}
+	config, way := w.As(api.DefaultExecutor), &forgetting{answers: map[string]string{}}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return forgetful{way, next} })
 	w.Begin(t, func(ctx context.Context) (func(), error) { return w.RunExecutorAs(ctx, config, "") })
 	for name, c := range map[string]struct {

@@ -165,7 +165,7 @@ func setScript(t *testing.T, w *world.World, key, text string) {
 func revokeRamp(t *testing.T, w *world.World, _, _ string) {
 	t.Helper()
 	w.Do(t, "delete", "clusterrole", "road-ramp")
-	const executor = "--as=system:serviceaccount:" + api.Namespace + ":" + api.ServiceAccountExecutor
+	const executor = "--as=system:serviceaccount:" + api.DefaultNamespace + ":" + api.DefaultExecutor
 	for {
 		// can-i fails when the answer is no.
 		if out, _ := w.Kubectl(t.Context(), "auth", "can-i", "get", "ramps.roads.example.com", executor); strings.TrimSpace(out) == "no" {

@@ -72,8 +72,8 @@ func mistakes(t *testing.T) map[string]mistake {
 		},
 		"two Rollouts on one workload": {
 			reason: rollout.ReasonWorkloadConflict,
-			first:  []string{service(t), deployment(t), route(t), swap(t, release(t), "name: rollouts-demo", "name: another")}, manifests: []string{release(t)},
-			mend: deleteObject("rollout", "another"),
+			first:  []string{service(t), deployment(t), route(t), swap(t, release(t), "name: rollouts-demo", "name: another")}, manifests: []string{swap(t, release(t), "name: workload-demo", "name: not-yet")},
+			spoil: apply(release(t)), mend: deleteObject("rollout", "another"),
 		},
 		"foreign canary Deployment": {
 			reason: rollout.ReasonNameConflict, manifests: []string{service(t), deployment(t), route(t), foreignDeployment, release(t)},

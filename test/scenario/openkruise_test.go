@@ -98,7 +98,7 @@ func TestASecondRolloutOfAWorkloadTouchesNothing(t *testing.T) {
 	first := shortGrace(t)
 	w.Apply(t, ns, first)
 	w.Await(t, ns, "rollouts-demo", func(r *api.Rollout) bool { return r.Status.Phase == api.PhaseInitial })
-	w.Apply(t, ns, strings.Replace(first, "name: rollouts-demo", "name: the-second", 1))
+	w.ApplyRival(t, ns, strings.Replace(first, "name: rollouts-demo", "name: the-second", 1), "workload-demo")
 	held := func(r *api.Rollout) bool {
 		return world.HeldFor(rollout.ReasonWorkloadConflict)(r) && r.Status.Phase == api.PhaseInitial &&
 			strings.Contains(r.Status.Message, "This rollout conflict with Rollout(rollouts-demo), one workload only have less than one Rollout")

@@ -304,7 +304,7 @@ func TestATrafficRoutingThatIsDeletedDuringAReleaseIsGivenBackWhateverFails(t *t
 	w := world.Bare(t, world.Options{})
 	w.Begin(t, w.RunWatcher)
 	var failures atomic.Int32
-	config := w.As(api.ServiceAccountExecutor)
+	config := w.As(api.DefaultExecutor)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return broken{next, "/virtualservices/", &failures} })
 	w.Begin(t, func(ctx context.Context) (func(), error) { return w.RunExecutorAs(ctx, config, "") })
 	g := aGray(t, w, "shop")

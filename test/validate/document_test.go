@@ -65,7 +65,7 @@ func (s server) analyzerMayGet(t *testing.T, secret string) bool {
 	t.Helper()
 	namespace, name, _ := strings.Cut(secret, "/")
 	review := fmt.Sprintf(`{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","spec":{"user":"system:serviceaccount:%s:%s",
-		"resourceAttributes":{"verb":"get","resource":"secrets","namespace":"%s","name":"%s"}}}`, api.Namespace, api.ServiceAccountAnalyzer, namespace, name)
+		"resourceAttributes":{"verb":"get","resource":"secrets","namespace":"%s","name":"%s"}}}`, api.DefaultNamespace, api.DefaultAnalyzer, namespace, name)
 	out, err := s.KubectlStdin(t.Context(), review, "create", "-f", "-", "-o", "jsonpath={.status.allowed}")
 	if err != nil {
 		t.Fatal(err)

@@ -191,7 +191,7 @@ func (s server) checkTargetDeletion(t *testing.T) {
 	}{
 		"a user":                              {"kim", "system:authenticated", refusal},
 		"the watcher":                         {"system:serviceaccount:sluice-system:sluice-watcher", "system:serviceaccounts:sluice-system", refusal},
-		"the executor":                        {api.ExecutorUser, "system:serviceaccounts:sluice-system", ""},
+		"the executor":                        {api.DefaultInstallation().ExecutorUser(), "system:serviceaccounts:sluice-system", ""},
 		"the garbage collector of Kubernetes": {"system:serviceaccount:kube-system:generic-garbage-collector", "system:serviceaccounts:kube-system", ""},
 		"the controller manager":              {"system:kube-controller-manager", "system:authenticated", ""},
 	} {

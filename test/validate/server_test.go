@@ -118,7 +118,7 @@ func (s server) judge(t *testing.T, c Case, name string) ([]string, error) {
 // create creates the object as an administrator, and writes its status as the executor. A Rollout whose status knows no fleet joins its fleet after that.
 func (s server) create(t *testing.T, object *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
-	client := s.client(t, api.ExecutorUser, object, &warnings{})
+	client := s.client(t, api.DefaultInstallation().ExecutorUser(), object, &warnings{})
 	fleet, _, err := unstructured.NestedMap(object.Object, "spec", "fleet")
 	if err != nil {
 		t.Fatal(err)

@@ -1,15 +1,18 @@
 package validate
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	admission "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"sluice.dev/sluice/deploy"
 	"sluice.dev/sluice/pkg/api"
@@ -33,6 +36,7 @@ func TestTheAPIServerJudgesEveryCase(t *testing.T) {
 	t.Run("a Rollout is the same through both versions", s.checkVersions)
 	t.Run("an explicit grace period of 0 stays, an absent one becomes 3", s.checkGrace)
 	t.Run("only a user with the verb override interferes with a fleet", s.checkFleet)
+	t.Run("a workload has one Rollout", s.checkSecond) // the last one, because the others make many for one workload
 }
 
 func (s server) check(t *testing.T, c Case, warnings []string, err error) {
@@ -57,16 +61,21 @@ func (s server) check(t *testing.T, c Case, warnings []string, err error) {
 // checkTypes waits for the control plane's check of the expressions' types.
 func (s server) checkTypes(t *testing.T) {
 	for _, name := range []string{"sluice-validate", "sluice-validate-executor", "sluice-validate-deletion", "sluice-validate-advice", "sluice-validate-fleet", "sluice-validate-fleettarget"} {
-		s.kubectl(t, "wait", "--for=jsonpath={.status.observedGeneration}=1", "--timeout=600s",
-			"validatingadmissionpolicy", name)
-		var policy admission.ValidatingAdmissionPolicy
-		out := s.kubectl(t, "get", "validatingadmissionpolicy", name, "-o", "json")
-		if err := json.Unmarshal([]byte(out), &policy); err != nil {
-			t.Fatal(err)
-		}
-		if check := policy.Status.TypeChecking; check != nil && len(check.ExpressionWarnings) > 0 {
-			t.Errorf("%s: %v", name, check.ExpressionWarnings)
-		}
+		s.checkTypesOf(t, name)
+	}
+}
+
+func (s server) checkTypesOf(t *testing.T, name string) {
+	t.Helper()
+	s.kubectl(t, "wait", "--for=jsonpath={.status.observedGeneration}=1", "--timeout=600s",
+		"validatingadmissionpolicy", name)
+	var policy admission.ValidatingAdmissionPolicy
+	out := s.kubectl(t, "get", "validatingadmissionpolicy", name, "-o", "json")
+	if err := json.Unmarshal([]byte(out), &policy); err != nil {
+		t.Fatal(err)
+	}
+	if check := policy.Status.TypeChecking; check != nil && len(check.ExpressionWarnings) > 0 {
+		t.Errorf("%s: %v", name, check.ExpressionWarnings)
 	}
 }
 
@@ -83,7 +92,7 @@ func (s server) checkExplain(t *testing.T) {
 // checkShipped applies the templates for every cluster, as a base and in printed form.
 func (s server) checkShipped(t *testing.T) {
 	built := s.kubectl(t, "apply", "--server-side", "--validate=strict", "-o", "name", "-k", filepath.Join(Root(t), "deploy", "templates"))
-	printed, err := deploy.Manifests("templates")
+	printed, err := deploy.Manifests(api.DefaultInstallation(), "templates")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,6 +118,51 @@ func (s server) checkGrace(t *testing.T) {
 	}
 }
 
+// checkSecond applies the policy about second Rollouts, which the other cases would be refused by.
+func (s server) checkSecond(t *testing.T) {
+	s.kubectl(t, "apply", "-f", filepath.Join(Root(t), "deploy", "policies", "validate-workload.yaml"))
+	s.checkTypesOf(t, "sluice-validate-workload")
+	s.kubectl(t, "create", "namespace", "second")
+	create := func(name, workload string, options ...string) error {
+		manifest := fmt.Sprintf(`{"apiVersion":"rollouts.kruise.io/v1beta1","kind":"Rollout","metadata":{"name":%q},"spec":{"workloadRef":%s,"strategy":{"canary":{"steps":[{"replicas":1}]}}}}`, name, workload)
+		if legacy, is := strings.CutPrefix(workload, "legacy "); is {
+			manifest = fmt.Sprintf(`{"apiVersion":"rollouts.kruise.io/v1alpha1","kind":"Rollout","metadata":{"name":%q},"spec":{"objectRef":{"workloadRef":%s},"strategy":{"canary":{"steps":[{"replicas":1}]}}}}`, name, legacy)
+		}
+		_, err := s.KubectlStdin(t.Context(), manifest, append([]string{"create", "-f", "-"}, options...)...)
+		return err
+	}
+	const app = `{"apiVersion":"apps/v1","kind":"Deployment","name":"single"}`
+	if err := create("first", app, "-n", "second"); err != nil {
+		t.Fatal(err)
+	}
+	conflict := "This rollout conflict with Rollout(first), one workload only have less than one Rollout; change that one: kubectl edit rollout first -n second"
+	refused := func(workload string) error { return create("other", workload, "-n", "second", "--dry-run=server") }
+	// No status shows when the API server has begun to use the policy, and knows the first Rollout.
+	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 10*time.Minute, true, func(context.Context) (bool, error) {
+		err := refused(app)
+		return err != nil && strings.Contains(err.Error(), conflict), nil
+	}); err != nil {
+		t.Fatalf("a second Rollout is not refused: %v", refused(app))
+	}
+	for name, workload := range map[string]string{"in the older version": "legacy " + app, "of another version of the kind": `{"apiVersion":"apps/v1beta2","kind":"Deployment","name":"single"}`} {
+		if err := refused(workload); err == nil || !strings.Contains(err.Error(), conflict) {
+			t.Errorf("%s a second Rollout gets: %v", name, err)
+		}
+	}
+	for name, workload := range map[string]string{
+		"another workload": `{"apiVersion":"apps/v1","kind":"Deployment","name":"double"}`, "another kind": `{"apiVersion":"apps/v1","kind":"StatefulSet","name":"single"}`,
+		"another group": `{"apiVersion":"apps.kruise.io/v1beta1","kind":"Deployment","name":"single"}`,
+	} {
+		if err := refused(workload); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := create("first", app, "-n", "default", "--dry-run=server"); err != nil {
+		t.Errorf("another namespace: %v", err)
+	}
+	s.kubectl(t, "label", "rollout", "first", "-n", "second", "team=shop")
+}
+
 // oldRollout is a Rollout that the policies would refuse. The test creates it before the policies.
 const oldRollout = `{"apiVersion":"rollouts.kruise.io/v1beta1","kind":"Rollout",
 	"metadata":{"name":"old","finalizers":["rollouts.kruise.io/rollout"]},"spec":{
@@ -118,7 +172,7 @@ const oldRollout = `{"apiVersion":"rollouts.kruise.io/v1beta1","kind":"Rollout",
 // and remove its finalizer. An executor must be able to report the mistake to its user.
 func (s server) checkOld(t *testing.T) {
 	s.kubectl(t, "label", "rollout", "old", "team=shop")
-	s.kubectl(t, "patch", "rollout", "old", "--as", api.ExecutorUser, "--as-group", "system:masters",
+	s.kubectl(t, "patch", "rollout", "old", "--as", api.DefaultInstallation().ExecutorUser(), "--as-group", "system:masters",
 		"--subresource=status", "--type=merge", "-p", `{"status":{"phase":"Initial","message":"x"}}`)
 	s.kubectl(t, "delete", "rollout", "old", "--wait=false")
 	s.kubectl(t, "patch", "rollout", "old", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"sluice.dev/sluice/pkg/analyzer"
-	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/kube"
 	"sluice.dev/sluice/pkg/metric"
 )
@@ -28,7 +27,7 @@ func (w *World) NewAnalyzer(ctx context.Context, hosts ...string) (*analyzer.Ana
 	if err != nil {
 		return nil, err
 	}
-	kube, err := kube.NewAnalysisClient(w.As(api.ServiceAccountAnalyzer), kube.AnalysisOptions{Cluster: w.Name, Logger: w.Log})
+	kube, err := kube.NewAnalysisClient(w.As(w.Installation.Analyzer), kube.AnalysisOptions{Cluster: w.Name, Installation: w.Installation, Logger: w.Log})
 	if err != nil {
 		return nil, err
 	}

@@ -80,6 +80,9 @@ func (w *World) writesSince(offset int64, namespace string) ([]Write, error) {
 			return nil, fmt.Errorf("decode the audit log: %w", err)
 		}
 		if ok {
+			if write.User == w.Installation.ExecutorUser() {
+				write.User = executorUser // the laws know the executors of each installation by one name
+			}
 			list = append(list, write)
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// executorUser is the user name of an executor for the API server.
-const executorUser = "system:serviceaccount:" + api.Namespace + ":" + api.ServiceAccountExecutor
+// executorUser is the user name of an executor in the laws, whatever the installation is.
+const executorUser = "system:serviceaccount:" + api.DefaultNamespace + ":" + api.DefaultExecutor
 
 // Law returns a message for each breach by the writes to one namespace.
 type Law func([]Write) (breaches []string)

@@ -25,7 +25,7 @@ func ServeWebhook(t testing.TB, c *controlplane.Cluster) (stop func()) {
 	t.Helper()
 	config := rest.CopyConfig(c.Config)
 	config.Impersonate = rest.ImpersonationConfig{
-		UserName: "system:serviceaccount:" + api.Namespace + ":" + api.ServiceAccountWatcher,
+		UserName: "system:serviceaccount:" + api.DefaultNamespace + ":" + api.DefaultWatcher,
 		Groups:   []string{"system:serviceaccounts", "system:authenticated"},
 	}
 	client, err := kubernetes.NewForConfig(config)
@@ -37,7 +37,7 @@ func ServeWebhook(t testing.TB, c *controlplane.Cluster) (stop func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := webhook.Listen("127.0.0.1:0", webhook.NewHandler(log, nil, list), webhook.NewAuthority(client, log, "127.0.0.1"), log)
+	server, err := webhook.Listen("127.0.0.1:0", webhook.NewHandler(api.DefaultInstallation(), log, nil, list), webhook.NewAuthority(client, api.DefaultInstallation(), log, "127.0.0.1"), log)
 	if err != nil {
 		t.Fatal(err)
 	}

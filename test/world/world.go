@@ -26,6 +26,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"sluice.dev/sluice/deploy"
 	luaconfiguration "sluice.dev/sluice/lua_configuration"
 	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/executor"
@@ -44,8 +45,10 @@ import (
 type World struct {
 	*controlplane.Cluster
 	Name string
-	NATS *embedded.Server
-	Log  *slog.Logger
+	// Installation is where Sluice is installed.
+	Installation api.Installation
+	NATS         *embedded.Server
+	Log          *slog.Logger
 	// Hub gives permits to the Rollouts that a fleet governs. Executors that run as processes do not know it.
 	Hub *Hub
 	// Member connects the executors to the hub of a fleet, in the place of Hub; nil for none. Its options about the cluster itself are set for each executor.
@@ -57,7 +60,9 @@ type World struct {
 // Options choose a world. The zero value is a cluster named "default" with its own NATS.
 type Options struct {
 	Name string
-	NATS *embedded.Server
+	// Installation is where to install Sluice; the zero value is the default installation.
+	Installation api.Installation
+	NATS         *embedded.Server
 	// LuaDir is a directory with additional scripts.
 	LuaDir string
 	// Unaudited leaves the audit log out, which costs the API server a good part of its time.
@@ -77,9 +82,12 @@ func Root() string {
 
 // Start returns a world in which no component of Sluice runs yet. If Start fails, it ends all that it has started.
 func Start(ctx context.Context, dir string, o Options) (*World, error) {
-	w := &World{Name: o.Name, NATS: o.NATS, Log: logger()}
+	w := &World{Name: o.Name, Installation: o.Installation, NATS: o.NATS, Log: logger()}
 	if w.Name == "" {
 		w.Name = "default"
+	}
+	if w.Installation == (api.Installation{}) {
+		w.Installation = api.DefaultInstallation()
 	}
 	w.Hub = NewHub(w.hinter())
 	var crds []string
@@ -120,28 +128,41 @@ func logger() *slog.Logger {
 // take effect a moment after their creation. The policy that holds StatefulSets is created last: the API server has all
 // others when it has this one.
 func (w *World) install(ctx context.Context) error {
-	if _, err := w.Kubectl(ctx, "apply", "--server-side", "-k", filepath.Join(Root(), "deploy")); err != nil {
+	if err := w.applyManifests(ctx); err != nil {
 		return fmt.Errorf("install Sluice: %w", err)
 	}
-	const probe = `{"apiVersion":"apps/v1","kind":"StatefulSet","metadata":{"name":"probe","namespace":"sluice-system",
+	const probe = `{"apiVersion":"apps/v1","kind":"StatefulSet","metadata":{"name":"probe",
 		"labels":{"rollouts.kruise.io/workload-type":"statefulset"},"annotations":{"sluice.dev/rollout":"probe"}},
 		"spec":{"replicas":1,"selector":{"matchLabels":{"app":"probe"}},"template":{"metadata":{"labels":{"app":"probe"}},
 		"spec":{"containers":[{"name":"c","image":"c"}]}}}}`
-	if _, err := w.KubectlStdin(ctx, probe, "create", "-f", "-"); err != nil {
+	if _, err := w.KubectlStdin(ctx, probe, "create", "-n", w.Installation.Namespace, "-f", "-"); err != nil {
 		return fmt.Errorf("create probe: %w", err)
 	}
-	if err := w.AwaitHold(ctx, "sluice-system", "statefulset/probe"); err != nil {
+	if err := w.AwaitHold(ctx, w.Installation.Namespace, "statefulset/probe"); err != nil {
 		return err
 	}
-	if _, err := w.Kubectl(ctx, "-n", "sluice-system", "delete", "statefulset", "probe"); err != nil {
+	if _, err := w.Kubectl(ctx, "-n", w.Installation.Namespace, "delete", "statefulset", "probe"); err != nil {
 		return fmt.Errorf("delete probe: %w", err)
 	}
-	const refused = `{"apiVersion":"rollouts.kruise.io/v1beta1","kind":"Rollout","metadata":{"name":"probe","namespace":"sluice-system"},
+	const refused = `{"apiVersion":"rollouts.kruise.io/v1beta1","kind":"Rollout","metadata":{"name":"probe"},
 		"spec":{"workloadRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"probe"},"strategy":{"canary":{"steps":[]}}}}`
 	return awaitPolicy(ctx, "Rollouts without steps are refused", func() (bool, string, error) {
-		out, err := w.KubectlStdin(ctx, refused, "create", "--dry-run=server", "-f", "-")
+		out, err := w.KubectlStdin(ctx, refused, "create", "-n", w.Installation.Namespace, "--dry-run=server", "-f", "-")
 		return err != nil && strings.Contains(err.Error(), "at least one step"), out, err
 	})
+}
+
+// applyManifests applies the kustomize base, or for another installation what `sluice install --print` prints.
+func (w *World) applyManifests(ctx context.Context) error {
+	if w.Installation == api.DefaultInstallation() {
+		_, err := w.Kubectl(ctx, "apply", "--server-side", "-k", filepath.Join(Root(), "deploy"))
+		return err
+	}
+	manifests, err := deploy.Manifests(w.Installation)
+	if err == nil {
+		_, err = w.KubectlStdin(ctx, string(manifests), "apply", "--server-side", "-f", "-")
+	}
+	return err
 }
 
 // AwaitHold waits until the API server holds changes of an adopted workload, such as deployment/demo. The API server
@@ -174,8 +195,8 @@ func awaitPolicy(ctx context.Context, what string, decides func() (done bool, ou
 // account.
 func (w *World) As(account string) *rest.Config {
 	config := rest.CopyConfig(w.Config)
-	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + api.Namespace + ":" + account,
-		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + api.Namespace, "system:authenticated"}}
+	config.Impersonate = rest.ImpersonationConfig{UserName: w.Installation.User(account),
+		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + w.Installation.Namespace, "system:authenticated"}}
 	return config
 }
 
@@ -194,7 +215,7 @@ func (w *World) RunWatcher(ctx context.Context) (stop func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	watch, err := watcher.New(watcher.Options{ClusterName: w.Name, Config: w.As(api.ServiceAccountWatcher), Queue: q,
+	watch, err := watcher.New(watcher.Options{ClusterName: w.Name, Config: w.As(w.Installation.Watcher), Queue: q,
 		ScriptConfigMap: types.NamespacedName{Namespace: api.ScriptNamespace, Name: api.ScriptConfigMap},
 		Resync:          resync, Scripts: script.NewLibrary(luaconfiguration.FS, ""), Logger: w.Log})
 	if err != nil {
@@ -205,7 +226,7 @@ func (w *World) RunWatcher(ctx context.Context) (stop func(), err error) {
 
 // RunExecutor starts an executor. The function stop ends it and waits.
 func (w *World) RunExecutor(ctx context.Context, luaDir string) (stop func(), err error) {
-	return w.RunExecutorAs(ctx, w.As(api.ServiceAccountExecutor), luaDir)
+	return w.RunExecutorAs(ctx, w.As(w.Installation.Executor), luaDir)
 }
 
 // RunExecutorAs starts an executor that uses the test's own config for the API server.
@@ -230,7 +251,7 @@ func (w *World) RunExecutorAs(ctx context.Context, config *rest.Config, luaDir s
 func (w *World) NewExecutor(ctx context.Context, config *rest.Config, luaDir string) (*executor.Executor, error) {
 	var link *fleetlink.Link
 	options := kube.Options{Scripts: script.NewLibrary(luaconfiguration.FS, luaDir),
-		ScriptConfigMap: types.NamespacedName{Namespace: api.ScriptNamespace, Name: api.ScriptConfigMap}, Cluster: w.Name, Logger: w.Log,
+		ScriptConfigMap: types.NamespacedName{Namespace: api.ScriptNamespace, Name: api.ScriptConfigMap}, Installation: w.Installation, Cluster: w.Name, Logger: w.Log,
 		Order: w.Hub.Order}
 	if w.Member != nil {
 		options.Order = func(r *api.Rollout) (o kube.FleetOrder) {
@@ -267,7 +288,7 @@ func (w *World) RunHub(ctx context.Context, keys func() ([]nkeys.KeyPair, error)
 	if err != nil {
 		return nil, err
 	}
-	hub, err := fleethub.New(fleethub.Options{ClusterName: w.Name, Config: w.As(api.ServiceAccountExecutor), Queue: q, Workers: 4, Keys: keys, Logger: w.Log})
+	hub, err := fleethub.New(fleethub.Options{ClusterName: w.Name, Config: w.As(w.Installation.Executor), Queue: q, Workers: 4, Keys: keys, Logger: w.Log})
 	if err != nil {
 		q.Close()
 		return nil, err
@@ -413,4 +434,11 @@ func (w *World) Apply(t testing.TB, namespace, manifests string) {
 	if err := w.Cluster.Apply(t.Context(), namespace, manifests); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// ApplyRival applies a Rollout for a workload that has another one. The API server refuses to create it, so it names its workload only after its creation.
+func (w *World) ApplyRival(t testing.TB, namespace, manifest, workload string) {
+	t.Helper()
+	w.Apply(t, namespace, strings.Replace(manifest, "name: "+workload, "name: not-yet", 1))
+	w.Apply(t, namespace, manifest)
 }

@@ -18,6 +18,7 @@ import (
 
 	luaconfiguration "sluice.dev/sluice/lua_configuration"
 	"sluice.dev/sluice/pkg/analyzer"
+	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/health"
 	"sluice.dev/sluice/pkg/kube"
 	"sluice.dev/sluice/pkg/metric"
@@ -30,10 +31,12 @@ import (
 // Env is the environment of a part. Config has the part's own identity at the API server.
 type Env struct {
 	Work
-	Config   *rest.Config
-	Queue    *queue.Queue
-	Logger   *slog.Logger
-	Registry *prometheus.Registry
+	// Installation is where Sluice is installed.
+	Installation api.Installation
+	Config       *rest.Config
+	Queue        *queue.Queue
+	Logger       *slog.Logger
+	Registry     *prometheus.Registry
 	// Ready, if not nil, is called once, when all checks have passed. Its argument is the address of health and metrics.
 	Ready func(address string)
 }
@@ -61,7 +64,7 @@ func NewWatcher(_ context.Context, env Env, checks map[string]health.Check) (fun
 
 // preflightOf returns an error for a cluster in which an executor would do harm, and logs lesser problems.
 func preflightOf(ctx context.Context, env Env) error {
-	look, err := preflight.New(env.Config)
+	look, err := preflight.New(env.Config, env.Installation)
 	if err != nil {
 		return err
 	}
@@ -81,7 +84,7 @@ func NewAnalyzer(_ context.Context, env Env, _ map[string]health.Check) (func(co
 	if err != nil {
 		return nil, fmt.Errorf("--metric-hosts: %w", err)
 	}
-	kube, err := kube.NewAnalysisClient(env.Config, kube.AnalysisOptions{Cluster: env.ClusterName, Logger: env.Logger})
+	kube, err := kube.NewAnalysisClient(env.Config, kube.AnalysisOptions{Cluster: env.ClusterName, Installation: env.Installation, Logger: env.Logger})
 	if err != nil {
 		return nil, fmt.Errorf("make client of analyzer: %w", err)
 	}
@@ -96,9 +99,9 @@ func NewAnalyzer(_ context.Context, env Env, _ map[string]health.Check) (func(co
 }
 
 // ActingAs returns a config that impersonates a service account of an installation. RBAC and admission policies then see that account.
-func ActingAs(config *rest.Config, account string) *rest.Config {
+func ActingAs(config *rest.Config, in api.Installation, account string) *rest.Config {
 	config = rest.CopyConfig(config)
-	config.Impersonate = rest.ImpersonationConfig{UserName: preflight.ServiceAccountUser(account)}
+	config.Impersonate = rest.ImpersonationConfig{UserName: in.User(account)}
 	return config
 }
 
@@ -183,6 +186,7 @@ func NewCommand(name, short string, part Part) *cobra.Command {
 	var log Log
 	var work Work
 	var traces TracingFlags
+	var installation InstallationFlags
 	var impersonate bool
 	c := &cobra.Command{
 		Use: name, Short: short, Args: cobra.NoArgs, SilenceUsage: true,
@@ -210,9 +214,9 @@ func NewCommand(name, short string, part Part) *cobra.Command {
 			}
 			defer q.Close()
 			if impersonate {
-				config = ActingAs(config, "sluice-"+name)
+				config = ActingAs(config, installation.Installation, installation.account(name))
 			}
-			env := Env{Work: work, Config: config, Queue: q, Logger: logger, Registry: NewRegistry()}
+			env := Env{Work: work, Installation: installation.Installation, Config: config, Queue: q, Logger: logger, Registry: NewRegistry()}
 			return Run(cmd.Context(), env, func(checks map[string]health.Check) (func(context.Context) error, error) {
 				return part(cmd.Context(), env, checks)
 			})
@@ -223,6 +227,7 @@ func NewCommand(name, short string, part Part) *cobra.Command {
 	log.AddFlags(c.Flags())
 	work.AddFlags(c.Flags())
 	traces.AddFlags(c.Flags())
+	installation.AddFlags(c.Flags())
 	c.Flags().BoolVar(&impersonate, "as-service-account", false,
 		"act as the service account of an installation instead of as the kubeconfig's user, who must be allowed to impersonate it")
 	return c

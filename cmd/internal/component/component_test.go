@@ -57,7 +57,7 @@ func TestAPartWithoutNATSSaysWhatToTypeNext(t *testing.T) {
 	}
 	what, remedy, _ := strings.Cut(err.Error(), "; ")
 	what, ok := strings.CutPrefix(what, "connect to NATS at nats://127.0.0.1:1: ") // the network library words the rest
-	want := []any{true, "check that the address is right, that a server runs there (kubectl get pods -n sluice-system -l app.kubernetes.io/name=sluice-nats) " +
+	want := []any{true, "check that the address is right, that a server runs there (kubectl get pods -A -l app.kubernetes.io/name=sluice-nats) " +
 		"and that no network policy or TLS setting is in the way"}
 	if diff := cmp.Diff(want, []any{ok && what != "", remedy}); diff != "" {
 		t.Errorf("the error differs (-want +got):\n%s", diff)

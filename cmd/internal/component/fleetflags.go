@@ -46,10 +46,10 @@ type FleetFlags struct {
 // AddFlags registers the flags. The environment has their defaults, so that the shipped Deployment of executors is the same with and without a fleet.
 func (f *FleetFlags) AddFlags(flags *pflag.FlagSet) {
 	text := func(into *string, name, usage string) {
-		variable, value := fleetVariable(name)
+		variable, value := environmentDefault(name)
 		flags.StringVar(into, name, value, fmt.Sprintf("%s ($%s)", usage, variable))
 	}
-	variable, value := fleetVariable(flagHubKeyFile)
+	variable, value := environmentDefault(flagHubKeyFile)
 	flags.StringSliceVar(&f.HubKeyFiles, flagHubKeyFile, strings.FieldsFunc(value, func(r rune) bool { return r == ',' }),
 		fmt.Sprintf("make this cluster the hub of a fleet: files with its private nkeys, the preferred one first ($%s)", variable))
 	text(&f.Member, "fleet-member", "make this cluster a member of a fleet: the name of its FleetMember at the hub")
@@ -64,17 +64,6 @@ func (f *FleetFlags) AddFlags(flags *pflag.FlagSet) {
 }
 
 const flagHubKeyFile = "fleet-hub-key-file"
-
-// fleetVariable returns the name and the value of the environment variable that has the default of a flag.
-func fleetVariable(flag string) (name, value string) {
-	name = FleetVariable(flag)
-	return name, os.Getenv(name)
-}
-
-// FleetVariable returns the name of the environment variable that has the default of a flag: SLUICE_FLEET_MEMBER for fleet-member.
-func FleetVariable(flag string) string {
-	return "SLUICE_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
-}
 
 // Validate returns an error for flags that do not belong together.
 func (f *FleetFlags) Validate() error {
@@ -163,7 +152,7 @@ func (f *FleetFlags) NewExecutor(ctx context.Context, env Env, checks map[string
 	}
 	clientOptions := kube.Options{
 		Scripts:         script.NewLibrary(luaconfiguration.FS, env.LuaDir),
-		ScriptConfigMap: configMap, Cluster: env.ClusterName, Logger: env.Logger,
+		ScriptConfigMap: configMap, Installation: env.Installation, Cluster: env.ClusterName, Logger: env.Logger,
 	}
 	var link *fleetlink.Link
 	if f.Member != "" {

@@ -23,7 +23,7 @@ func (f *WebhookFlags) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.Address, "webhook-addr", "",
 		"where to serve the admission webhook that holds workloads, such as :9443, for clusters older than Kubernetes 1.36 (default: nowhere)")
 	flags.StringVar(&f.CertDir, "webhook-cert-dir", "",
-		"directory with tls.crt and tls.key of --webhook-addr, read again when they change (default: an authority of its own in Secret sluice-system/sluice-webhook)")
+		"directory with tls.crt and tls.key of --webhook-addr, read again when they change (default: an authority of its own in the Secret sluice-webhook of the installation)")
 }
 
 // WrapWatcher returns a watcher that also serves the webhook if the flags enable it.
@@ -41,7 +41,7 @@ func (f *WebhookFlags) WrapWatcher(watcher Part) Part {
 		if err != nil {
 			return nil, err
 		}
-		server, err := webhook.Listen(f.Address, webhook.NewHandler(env.Logger, env.Registry, list), certificates, env.Logger)
+		server, err := webhook.Listen(f.Address, webhook.NewHandler(env.Installation, env.Logger, env.Registry, list), certificates, env.Logger)
 		if err != nil {
 			return nil, err
 		}
@@ -67,5 +67,5 @@ func (f *WebhookFlags) certificateSource(env Env) (webhook.Certificates, error) 
 	if host, _, err := net.SplitHostPort(f.Address); err == nil && net.ParseIP(host) != nil {
 		further = append(further, host)
 	}
-	return webhook.NewAuthority(client, env.Logger, further...), nil
+	return webhook.NewAuthority(client, env.Installation, env.Logger, further...), nil
 }

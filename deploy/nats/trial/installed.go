@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"sluice.dev/sluice/deploy"
+	"sluice.dev/sluice/pkg/api"
 )
 
 // InstalledUser is the user of the parts at [StartInstalled].
@@ -47,7 +48,7 @@ func StartInstalled(t testing.TB, clusters ...string) *server.Server {
 // installedFiles returns the files of the ConfigMap sluice-nats.
 func installedFiles(t testing.TB) map[string]string {
 	t.Helper()
-	manifests, err := deploy.Manifests("parts")
+	manifests, err := deploy.Manifests(api.DefaultInstallation(), "parts")
 	if err != nil {
 		t.Fatal(err)
 	}

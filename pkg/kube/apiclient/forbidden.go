@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/rollout"
 )
 
@@ -38,10 +39,21 @@ func ForbiddenProblem(on Access, err error) rollout.Problem {
 		p.Message = fmt.Sprintf("Sluice may not %s %s in namespace %s. Apply this; the ClusterRole sluice-executor-gateways picks it up by its labels:\n%s",
 			verb, on.QualifiedResource(), on.Namespace, on.clusterRoleManifest())
 	} else {
-		p.Message = fmt.Sprintf("Sluice may not %s %s in namespace %s. Install its roles again: sluice install --print | kubectl apply --server-side -f -. The missing rule is:\n%s",
-			verb, on.QualifiedResource(), on.Namespace, on.ruleManifest(verb))
+		p.Message = fmt.Sprintf("Sluice may not %s %s in namespace %s. Install its roles again: %s. The missing rule is:\n%s",
+			verb, on.QualifiedResource(), on.Namespace, refusedInstallation(err).InstallCommand("rbac"), on.ruleManifest(verb))
 	}
 	return p
+}
+
+// refusedInstallation returns the installation of the service account that RBAC refused, as far as the error says it.
+func refusedInstallation(err error) api.Installation {
+	in := api.DefaultInstallation()
+	_, after, _ := strings.Cut(err.Error(), `User "`)
+	user, _, _ := strings.Cut(after, `"`)
+	if namespace, _, ok := api.SplitServiceAccountUser(user); ok {
+		in.Namespace = namespace
+	}
+	return in
 }
 
 // forbiddenVerb returns the verb that RBAC refused, "" if RBAC did not refuse the call. Many tools show the wording

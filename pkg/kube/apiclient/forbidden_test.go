@@ -22,6 +22,10 @@ func TestARefusalIsToldByWhoRefused(t *testing.T) {
 			refused(`User "sluice" cannot patch resource "deployments" in API group "apps" in the namespace "shop"`),
 			"- apiGroups: [\"apps\"]\n  resources: [\"deployments\"]\n  verbs: [\"patch\"]\n", "quota",
 		},
+		"an account of another namespace": {
+			refused(`User "system:serviceaccount:progressive:sluice-executor" cannot patch resource "deployments" in API group "apps" in the namespace "shop"`),
+			"sluice install --print --namespace progressive --part rbac | kubectl apply --server-side -f -", "quota",
+		},
 		"a quota speaks for itself":   {refused("exceeded quota: small, requested: pods=1"), "exceeded quota: small", "apiGroups"},
 		"a webhook speaks for itself": {refused("admission webhook denied the request: you cannot do that"), "you cannot do that", "apiGroups"},
 		"what is no status":           {errors.New("odd"), "odd", "apiGroups"},

@@ -38,8 +38,9 @@ func FamilyOf(ref rollout.Ref) string {
 
 // Checker knows whether the admission policies that hold a kind of workload are installed and bound.
 type Checker struct {
-	client admissionclient.AdmissionregistrationV1Interface
-	family string
+	client       admissionclient.AdmissionregistrationV1Interface
+	family       string
+	installation api.Installation
 
 	mu          sync.Mutex
 	validUntil  time.Time        // before that last is good enough
@@ -47,9 +48,9 @@ type Checker struct {
 	byWebhook   bool             // the webhook holds in the place of policies
 }
 
-// NewChecker makes a checker for a family, one of [Families].
-func NewChecker(client admissionclient.AdmissionregistrationV1Interface, family string) *Checker {
-	return &Checker{client: client, family: family}
+// NewChecker makes a checker for a family, one of [Families], and for the policies of an installation.
+func NewChecker(client admissionclient.AdmissionregistrationV1Interface, family string, in api.Installation) *Checker {
+	return &Checker{client: client, family: family, installation: in}
 }
 
 // FindProblem is the problem of the policies, nil without one. It stops no release: without the policies a change of a workload rolls out until an
@@ -109,7 +110,7 @@ func (p *Checker) checkInstalled(ctx context.Context) (problem *rollout.Problem,
 	case err != nil:
 		return nil, false, false
 	}
-	if why, remedy := hold.WebhookFault(webhook); why != "" {
+	if why, remedy := hold.WebhookFault(webhook, p.installation); why != "" {
 		return &rollout.Problem{Reason: rollout.ReasonAdmissionPolicyMissing, Warning: true, Message: why + " " + remedy}, false, true
 	}
 	return nil, true, true
@@ -149,6 +150,6 @@ func (p *Checker) checkPolicies(ctx context.Context) (problem *rollout.Problem, 
 		return nil, true
 	}
 	return &rollout.Problem{Reason: rollout.ReasonAdmissionPolicyMissing, Warning: true, Message: fmt.Sprintf(
-		"%s: not installed, so nothing holds a new version in the moment it is applied. Install it: sluice install --print | kubectl apply --server-side -f -",
-		strings.Join(absent, ", "))}, true
+		"%s: not installed, so nothing holds a new version in the moment it is applied. Install it: %s",
+		strings.Join(absent, ", "), p.installation.InstallCommand("policies"))}, true
 }

@@ -12,6 +12,7 @@ import (
 	admissionclient "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
 	"k8s.io/client-go/rest"
 
+	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/rollout"
 )
 
@@ -56,7 +57,7 @@ func newPolicyServer(t *testing.T) *policyServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Checker = NewChecker(client, "deployment")
+	s.Checker = NewChecker(client, "deployment", api.DefaultInstallation())
 	return s
 }
 

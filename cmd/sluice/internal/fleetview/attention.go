@@ -73,17 +73,17 @@ func (s Style) memberAttention(m *api.FleetMember) *Attention {
 	skew := m.Status.ClockSkew
 	switch {
 	case m.Status.Phase == api.FleetMemberUnreachable:
-		a.Reason, a.Command = "Unreachable", there("kubectl logs -n sluice-system deployment/sluice-executor")
+		a.Reason, a.Command = "Unreachable", there("kubectl get pods -A -l app.kubernetes.io/name=sluice-executor")
 	case m.Status.Phase == api.FleetMemberNameTaken:
 		a.Reason, a.Command = "NameTaken", s.withContext(s.program()+" fleet join NAME --hub-nats-url URL")
 	case m.Status.Phase == "":
-		a.Reason, a.Command = neverHeard, there("kubectl logs -n sluice-system deployment/sluice-executor")
+		a.Reason, a.Command = neverHeard, there("kubectl get pods -A -l app.kubernetes.io/name=sluice-executor")
 		a.Message = "The hub has never heard this cluster; apply there what sluice fleet join has printed for it"
 		a.Since = &metav1.MicroTime{Time: m.CreationTimestamp.Time}
 	case m.Status.Enforcement == api.FleetEnforcementNone:
 		a.Reason, a.Command = "NoEnforcement", s.program()+" install --print | "+there("kubectl apply --server-side -f -")
 	case m.Status.Message != "":
-		a.Reason, a.Command = "OrderRefused", there("kubectl logs -n sluice-system deployment/sluice-executor")
+		a.Reason, a.Command = "OrderRefused", there("kubectl get pods -A -l app.kubernetes.io/name=sluice-executor")
 	case skew != nil && skew.Duration.Abs() > maxSkew:
 		a.Reason, a.Command = "ClockSkew", there(s.program()+" check")
 		a.Message = fmt.Sprintf("The clock of the cluster differs from the hub's by %s, and permits count for at most %s longer than their time", skew.Duration, maxSkew)

@@ -8,6 +8,7 @@ import (
 
 	"sluice.dev/sluice/cmd/sluice/internal/rbac"
 	"sluice.dev/sluice/deploy"
+	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/pkg/preflight"
 )
 
@@ -74,7 +75,7 @@ func TestGrantsFollowBindingsAndAggregation(t *testing.T) {
 }
 
 func TestTheShippedRolesGrantSomethingAndNoSecrets(t *testing.T) {
-	roles, err := deploy.Manifests("rbac")
+	roles, err := deploy.Manifests(api.DefaultInstallation(), "rbac")
 	if err != nil {
 		t.Fatal(err)
 	}
