@@ -93,30 +93,36 @@ func TestASecondRolloutOfAWorkloadIsRefused(t *testing.T) {
 	first := world.Seed(t, "istio-walkthrough/rollout.yaml")
 	second := strings.Replace(first, "name: rollouts-demo", "name: second", 1)
 	w.Apply(t, ns, first)
-	create := func(manifest string) string {
-		out, err := w.KubectlStdin(t.Context(), manifest, "-n", ns, "create", "--dry-run=server", "-f", "-")
+	another := strings.Replace(second, "name: workload-demo", "name: another", 1)
+	w.Apply(t, ns, another)
+	answer := func(out string, err error) string {
 		if err == nil {
 			return ""
 		}
 		return out + err.Error()
 	}
 	const says = "This rollout conflict with Rollout(rollouts-demo), one workload only have less than one Rollout; change that one: kubectl edit rollout rollouts-demo"
+	pointed := func() string {
+		return answer(w.Kubectl(t.Context(), "-n", ns, "patch", "rollout", "second", "--dry-run=server", "--type=merge", "-p", `{"spec":{"workloadRef":{"name":"workload-demo"}}}`))
+	}
 	ctx := world.Patient(t)
-	for got := create(second); !strings.Contains(got, says); got = create(second) { // the API server calls the webhook a while after its configuration
+	for got := pointed(); !strings.Contains(got, says); got = pointed() { // the API server calls the webhook a while after its configuration
 		if ctx.Err() != nil {
-			t.Fatalf("the second Rollout is answered with %q", got)
+			t.Fatalf("a Rollout that is pointed to that workload is answered with %q", got)
 		}
+	}
+	create := func(manifest string) string {
+		return answer(w.KubectlStdin(t.Context(), strings.Replace(manifest, "name: second", "name: third", 1), "-n", ns, "create", "--dry-run=server", "-f", "-"))
+	}
+	if got := create(second); !strings.Contains(got, says) {
+		t.Errorf("the second Rollout is answered with %q", got)
 	}
 	w.Do(t, "-n", ns, "patch", "rollout", "rollouts-demo", "--type=merge", "-p", `{"spec":{"disabled":true}}`)
 	if got := create(second); !strings.Contains(got, says) {
 		t.Errorf("after the first one is disabled, the second Rollout is answered with %q", got)
 	}
-	if got := create(strings.Replace(second, "name: workload-demo", "name: another", 1)); got != "" {
-		t.Errorf("a Rollout of another workload is refused: %s", got)
-	}
-	w.Apply(t, ns, strings.Replace(second, "name: workload-demo", "name: another", 1))
-	if out, err := w.Kubectl(t.Context(), "-n", ns, "patch", "rollout", "second", "--type=merge", "-p", `{"spec":{"workloadRef":{"name":"workload-demo"}}}`); err == nil || !strings.Contains(out+err.Error(), says) {
-		t.Errorf("a Rollout that is pointed to that workload is answered with %s %v", out, err)
+	if got := create(strings.Replace(second, "name: workload-demo", "name: third", 1)); got != "" {
+		t.Errorf("a Rollout of a third workload is refused: %s", got)
 	}
 	w.Do(t, "-n", ns, "patch", "rollout", "second", "--type=merge", "-p", `{"spec":{"strategy":{"paused":true}}}`)
 }
