@@ -26,6 +26,14 @@ type Cluster struct {
 
 // New makes a Cluster with an installation, without asking anything.
 func New(config *rest.Config, in api.Installation) (*Cluster, error) {
+	client, err := newClient(config)
+	if err != nil {
+		return nil, err
+	}
+	return &Cluster{client: client, installation: in, now: time.Now}, nil
+}
+
+func newClient(config *rest.Config) (kubernetes.Interface, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
 	if config.Timeout == 0 {
@@ -35,7 +43,7 @@ func New(config *rest.Config, in api.Installation) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make client for preflight: %w", err)
 	}
-	return &Cluster{client: client, installation: in, now: time.Now}, nil
+	return client, nil
 }
 
 // CheckCluster asks everything that an executor needs to know at its start. If the first answer does not come, the others are not asked for.

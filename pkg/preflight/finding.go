@@ -44,7 +44,7 @@ func findingsAt(level Level, findings []Finding) []Finding {
 	return list
 }
 
-// Commands that remedies name.
+// The commands that remedies name, by what they install.
 func (c *Cluster) installCRDs() string     { return c.installation.InstallCommand("crds") }
 func (c *Cluster) installPolicies() string { return c.installation.InstallCommand("policies") }
 func (c *Cluster) installRBAC() string     { return c.installation.InstallCommand("rbac") }

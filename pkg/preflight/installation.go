@@ -10,7 +10,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
@@ -21,9 +20,9 @@ import (
 // read them, it is the default installation.
 func FindInstallation(ctx context.Context, config *rest.Config) (api.Installation, error) {
 	in := api.DefaultInstallation()
-	client, err := kubernetes.NewForConfig(config)
+	client, err := newClient(config)
 	if err != nil {
-		return in, fmt.Errorf("make client for preflight: %w", err)
+		return in, err
 	}
 	for binding, account := range map[string]*string{"sluice-watcher": &in.Watcher, "sluice-executor": &in.Executor, "sluice-analyzer": &in.Analyzer} {
 		live, err := client.RbacV1().ClusterRoleBindings().Get(ctx, binding, metav1.GetOptions{})
