@@ -37,6 +37,7 @@ func (j *judge) takeFleetRollout(w world.Write) {
 		j.judgeGrant(w, before, next)
 	}
 	j.noteGrant(is.Grant)
+	j.grantInDoubt = false
 	for i, wave := range is.Waves {
 		if i < len(was.Waves) && was.Waves[i].Stage != api.FleetWavePassed && wave.Stage == api.FleetWavePassed && is.Began == was.Began {
 			j.judgeProof(w, is, wave, i)
@@ -204,6 +205,7 @@ func (j *judge) takeTarget(w world.Write) {
 	if _, known := j.permits[cluster][permit.Number()]; !known {
 		g, granted := j.grants[permit.Number()]
 		switch {
+		case !granted && j.grantInDoubt:
 		case !granted || !slices.Contains(g.Clusters, cluster):
 			j.breach(w, "GrantBeforePermit", "%s has permit %v, and no committed grant has it", cluster, permit.Number())
 		case permit.Verb == api.FleetVerbRelease && g.Verb != api.FleetVerbRelease, permit.HoldAt != g.HoldAt:
@@ -213,7 +215,7 @@ func (j *judge) takeTarget(w world.Write) {
 			j.breach(w, "BlockedVersionGetsNoPermit", "permit %v of %s is for %s", permit.Number(), cluster, permit.Version)
 		}
 	}
-	j.permits[cluster][permit.Number()] = permit
+	j.permits[cluster][permit.Number()], j.permitInDoubt[cluster] = permit, false
 	if r := next.Status.Report; permit.Verb == api.FleetVerbWithdraw && r != nil && r.Number() == permit.Number() && r.State == api.FleetReportCompleted {
 		if _, known := j.withdrawn[cluster][permit.Version]; !known && j.withdrawn[cluster] != nil {
 			j.withdrawn[cluster][permit.Version] = w.Received

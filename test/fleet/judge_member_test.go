@@ -124,6 +124,9 @@ func (j *judge) judgePermit(m *memberState, w world.Write, was, is *api.RolloutF
 		return // of a FleetRollout that was deleted
 	}
 	given, known := j.permits[m.cluster][p.Number()]
+	if !known && j.permitInDoubt[m.cluster] {
+		return
+	}
 	if !known || given.Verb != p.Verb || given.Version != p.Version || given.Revision != p.Revision || given.HoldAt != p.HoldAt || given.PlanHash != p.PlanHash {
 		j.breach(w, "PermitOfTheHub", "%s has taken in permit %+v, and the hub has written %+v", m.cluster, *p, given)
 	}

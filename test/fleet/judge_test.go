@@ -3,6 +3,7 @@ package fleet
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -39,6 +40,10 @@ type judge struct {
 	grants  map[api.PermitNumber]api.FleetGrant
 	permits map[string]map[api.PermitNumber]api.FleetPermit
 	states  map[string]*memberState
+	// grantInDoubt: the last commit of the hub got no answer, as of a killed executor, so that the log does not show whether it took effect. permitInDoubt says
+	// the same of the permit of a cluster.
+	grantInDoubt  bool
+	permitInDoubt map[string]bool
 	// withdrawn says when a withdrawal of a version was answered, by cluster.
 	withdrawn map[string]map[string]time.Time
 	breaches  []string
@@ -48,13 +53,16 @@ type judge struct {
 func breachesOf(e evidence) []string {
 	j := &judge{
 		evidence: e, targets: map[string]*api.FleetTarget{}, grants: map[api.PermitNumber]api.FleetGrant{},
-		permits: map[string]map[api.PermitNumber]api.FleetPermit{}, states: map[string]*memberState{}, withdrawn: map[string]map[string]time.Time{},
+		permits: map[string]map[api.PermitNumber]api.FleetPermit{}, states: map[string]*memberState{}, withdrawn: map[string]map[string]time.Time{}, permitInDoubt: map[string]bool{},
 	}
 	for cluster := range e.members {
 		j.permits[cluster], j.withdrawn[cluster] = map[api.PermitNumber]api.FleetPermit{}, map[string]time.Time{}
 		j.states[cluster] = &memberState{cluster: cluster, used: map[api.PermitNumber]use{}}
 	}
 	for _, w := range inTime(e) {
+		if w.Unanswered() && w.cluster == "" {
+			j.doubt(w.Write)
+		}
 		if w.Code >= 300 || w.Code == 0 {
 			continue
 		}
@@ -71,6 +79,15 @@ func breachesOf(e evidence) []string {
 		j.judgePods(j.states[cluster], events)
 	}
 	return j.breaches
+}
+
+func (j *judge) doubt(w world.Write) {
+	switch w.Resource {
+	case "fleetrollouts":
+		j.grantInDoubt = true
+	case "fleettargets":
+		j.permitInDoubt[w.Name[strings.LastIndex(w.Name, ".")+1:]] = true // FLEETROLLOUT.CLUSTER
+	}
 }
 
 // clusterWrite is a write in one cluster, "" for the hub.
