@@ -5,7 +5,6 @@ package deploy
 
 import (
 	"bytes"
-	"cmp"
 	"embed"
 	"fmt"
 	"path"
@@ -74,14 +73,14 @@ func Manifests(in api.Installation, parts ...string) ([]byte, error) {
 }
 
 // serviceAccount matches each place of the manifests that names a service account of Sluice.
-var serviceAccount = regexp.MustCompile(`(system:serviceaccount:\S+:|serviceAccountName: |_SERVICE_ACCOUNT\n *value: |kind: ServiceAccount\n *(?:metadata:\n *)?name: )(sluice-\w+)`)
+var serviceAccount = regexp.MustCompile(`(system:serviceaccount:\S+:|serviceAccountName: |_SERVICE_ACCOUNT\n *value: |kind: ServiceAccount\n *(?:metadata:\n *)?name: )sluice-(watcher|executor|analyzer)`)
 
 // rename returns a manifest with the names of an installation in the place of the default ones.
 func rename(text []byte, in api.Installation) []byte {
-	accounts := map[string]string{api.DefaultWatcher: in.Watcher, api.DefaultExecutor: in.Executor, api.DefaultAnalyzer: in.Analyzer}
+	accounts := in.Accounts()
 	text = serviceAccount.ReplaceAllFunc(text, func(match []byte) []byte {
 		place := serviceAccount.FindSubmatch(match)
-		return append(slices.Clone(place[1]), cmp.Or(accounts[string(place[2])], string(place[2]))...)
+		return append(slices.Clone(place[1]), *accounts[string(place[2])]...)
 	})
 	return bytes.ReplaceAll(text, []byte(api.DefaultNamespace), []byte(in.Namespace))
 }

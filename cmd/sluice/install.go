@@ -62,9 +62,8 @@ func nameInstallation(in *api.Installation, accounts map[string]string) error {
 	if problems := validation.IsDNS1123Label(in.Namespace); len(problems) > 0 {
 		return fmt.Errorf("--namespace %q: %s", in.Namespace, strings.Join(problems, "; "))
 	}
-	programs := map[string]*string{"watcher": &in.Watcher, "executor": &in.Executor, "analyzer": &in.Analyzer}
 	for program, account := range accounts {
-		into := programs[program]
+		into := in.Accounts()[program]
 		if into == nil {
 			return fmt.Errorf("--service-account %s=%s: there is no program %q; use watcher, executor or analyzer", program, account, program)
 		}

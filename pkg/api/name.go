@@ -2,6 +2,8 @@ package api
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -38,6 +40,11 @@ func DefaultInstallation() Installation {
 	return Installation{Namespace: DefaultNamespace, Watcher: DefaultWatcher, Executor: DefaultExecutor, Analyzer: DefaultAnalyzer}
 }
 
+// Accounts returns the service account of each program, by the name of the program: watcher, executor and analyzer.
+func (i *Installation) Accounts() map[string]*string {
+	return map[string]*string{"watcher": &i.Watcher, "executor": &i.Executor, "analyzer": &i.Analyzer}
+}
+
 // User returns the user name of a service account of the installation.
 func (i Installation) User(account string) string {
 	return serviceAccountPrefix + i.Namespace + ":" + account
@@ -63,11 +70,10 @@ func (i Installation) PrintCommand(parts ...string) string {
 	if i.Namespace != DefaultNamespace {
 		command += " --namespace " + i.Namespace
 	}
-	for _, account := range []struct{ program, name, usual string }{
-		{"watcher", i.Watcher, DefaultWatcher}, {"executor", i.Executor, DefaultExecutor}, {"analyzer", i.Analyzer, DefaultAnalyzer},
-	} {
-		if account.name != account.usual {
-			command += fmt.Sprintf(" --service-account %s=%s", account.program, account.name)
+	usual, accounts := DefaultInstallation(), i.Accounts()
+	for _, program := range slices.Sorted(maps.Keys(accounts)) {
+		if account := *accounts[program]; account != *usual.Accounts()[program] {
+			command += fmt.Sprintf(" --service-account %s=%s", program, account)
 		}
 	}
 	if len(parts) > 0 {

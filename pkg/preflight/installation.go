@@ -24,8 +24,8 @@ func FindInstallation(ctx context.Context, config *rest.Config) (api.Installatio
 	if err != nil {
 		return in, err
 	}
-	for binding, account := range map[string]*string{"sluice-watcher": &in.Watcher, "sluice-executor": &in.Executor, "sluice-analyzer": &in.Analyzer} {
-		live, err := client.RbacV1().ClusterRoleBindings().Get(ctx, binding, metav1.GetOptions{})
+	for program, account := range in.Accounts() {
+		live, err := client.RbacV1().ClusterRoleBindings().Get(ctx, "sluice-"+program, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
 			continue
 		}

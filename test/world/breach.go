@@ -10,7 +10,7 @@ import (
 	"sluice.dev/sluice/pkg/api"
 )
 
-// executorUser is the user name of an executor in the laws, whatever the installation is.
+// executorUser is the name by which the laws know the executors of each installation. The reader of the audit log writes it in the place of their user name.
 const executorUser = "system:serviceaccount:" + api.DefaultNamespace + ":" + api.DefaultExecutor
 
 // Law returns a message for each breach by the writes to one namespace.

@@ -214,7 +214,7 @@ func NewCommand(name, short string, part Part) *cobra.Command {
 			}
 			defer q.Close()
 			if impersonate {
-				config = ActingAs(config, installation.Installation, installation.account(name))
+				config = ActingAs(config, installation.Installation, *installation.Accounts()[name])
 			}
 			env := Env{Work: work, Installation: installation.Installation, Config: config, Queue: q, Logger: logger, Registry: NewRegistry()}
 			return Run(cmd.Context(), env, func(checks map[string]health.Check) (func(context.Context) error, error) {

@@ -45,10 +45,7 @@ type FleetFlags struct {
 
 // AddFlags registers the flags. The environment has their defaults, so that the shipped Deployment of executors is the same with and without a fleet.
 func (f *FleetFlags) AddFlags(flags *pflag.FlagSet) {
-	text := func(into *string, name, usage string) {
-		variable, value := environmentDefault(name)
-		flags.StringVar(into, name, value, fmt.Sprintf("%s ($%s)", usage, variable))
-	}
+	text := func(into *string, name, usage string) { textFlag(flags, into, name, "", usage) }
 	variable, value := environmentDefault(flagHubKeyFile)
 	flags.StringSliceVar(&f.HubKeyFiles, flagHubKeyFile, strings.FieldsFunc(value, func(r rune) bool { return r == ',' }),
 		fmt.Sprintf("make this cluster the hub of a fleet: files with its private nkeys, the preferred one first ($%s)", variable))

@@ -17,19 +17,16 @@ type InstallationFlags struct{ api.Installation }
 // AddFlags registers the flags.
 func (f *InstallationFlags) AddFlags(flags *pflag.FlagSet) {
 	usual := api.DefaultInstallation()
-	text := func(into *string, name, usual, usage string) {
-		variable, value := environmentDefault(name)
-		flags.StringVar(into, name, cmp.Or(value, usual), fmt.Sprintf("%s ($%s)", usage, variable))
-	}
-	text(&f.Namespace, "install-namespace", usual.Namespace, "namespace in which Sluice is installed")
-	text(&f.Watcher, "watcher-service-account", usual.Watcher, "service account of the watchers, in --install-namespace")
-	text(&f.Executor, "executor-service-account", usual.Executor, "service account of the executors, whose writes the admission policies and the webhook let pass")
-	text(&f.Analyzer, "analyzer-service-account", usual.Analyzer, "service account of the analyzers")
+	textFlag(flags, &f.Namespace, "install-namespace", usual.Namespace, "namespace in which Sluice is installed")
+	textFlag(flags, &f.Watcher, "watcher-service-account", usual.Watcher, "service account of the watchers, in --install-namespace")
+	textFlag(flags, &f.Executor, "executor-service-account", usual.Executor, "service account of the executors, whose writes the admission policies and the webhook let pass")
+	textFlag(flags, &f.Analyzer, "analyzer-service-account", usual.Analyzer, "service account of the analyzers")
 }
 
-// account returns the service account of a program.
-func (f *InstallationFlags) account(program string) string {
-	return map[string]string{"watcher": f.Watcher, "executor": f.Executor, "analyzer": f.Analyzer}[program]
+// textFlag registers a flag whose default is in the environment, or usual without it.
+func textFlag(flags *pflag.FlagSet, into *string, name, usual, usage string) {
+	variable, value := environmentDefault(name)
+	flags.StringVar(into, name, cmp.Or(value, usual), fmt.Sprintf("%s ($%s)", usage, variable))
 }
 
 // environmentDefault returns the name and the value of the environment variable that has the default of a flag.
