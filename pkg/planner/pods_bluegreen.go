@@ -131,8 +131,12 @@ func (p *planner) pauseAtStep() {
 // scales a paused workload, its controller scales replicas and surge in proportion, so both versions keep their share.
 func (p *planner) surgeBudget(pods int32) rollout.Budget {
 	total, of := p.seen.Workload.DesiredReplicas, p.currentStep().Replicas
-	if total == 0 {
-		return rollout.Budget{Surge: pods}
+	if total == 0 { // its controller removes all pods; the surge counts if a user scales the workload up before they are gone
+		share := int32(1)
+		if of.Percent {
+			share = max(share, of.Value)
+		}
+		return rollout.Budget{SurgePercent: share}
 	}
 	floor := rollout.Amount{Value: int32(100 * int64(pods) / int64(total)), Percent: true}
 	for _, share := range []rollout.Amount{of, floor} {

@@ -318,18 +318,32 @@ func TestAStyleThatChangesShowsItselfElsewhere(t *testing.T) {
 // For all numbers, a surge is the number that the step asks for.
 func TestSurge(t *testing.T) {
 	t.Parallel()
-	for replicas := int32(0); replicas <= 300; replicas += 1 + replicas/20 {
-		for pods := int32(1); pods <= max(replicas, 1); pods++ {
+	for replicas := int32(1); replicas <= 300; replicas += 1 + replicas/20 {
+		for pods := int32(1); pods <= replicas; pods++ {
 			for _, step := range []rollout.Amount{{Value: 1}, {Value: 33, Percent: true}, {Value: 100, Percent: true}} {
 				p := &planner{seen: rollout.Seen{Spec: rollout.Spec{Steps: []rollout.Step{{Replicas: step}}}, Workload: &rollout.Workload{DesiredReplicas: replicas}}, m: &api.SluiceStatus{Step: 1}}
 				b := p.surgeBudget(pods)
 				if got := b.Surge + (b.SurgePercent*replicas+99)/100; got != pods {
 					t.Fatalf("%s of %d replicas are %d pods more, not %d", b, replicas, got, pods)
 				}
-				if replicas > 0 && replicas <= 100 && b.SurgePercent == 0 {
+				if replicas <= 100 && b.SurgePercent == 0 {
 					t.Fatalf("%d of %d replicas are no percentage: %s", pods, replicas, b)
 				}
 			}
+		}
+	}
+}
+
+// The controller of a workload that is scaled to 0 still runs pods for a moment. If a user scales it up then, it gets no more new pods than the step has.
+func TestSurgeOfAWorkloadScaledToZeroIsThatOfItsStep(t *testing.T) {
+	t.Parallel()
+	for want, step := range map[int32]rollout.Amount{1: {Value: 4}, 33: {Value: 33, Percent: true}, 100: {Value: 100, Percent: true}} {
+		g := besideStable(2, 10, 10).surging(100).With(func(g *given) {
+			g.Workload.DesiredReplicas, g.Workload.Observed, g.Spec.Steps[1].Replicas = 0, false, step
+		})
+		pause := rollout.PauseWorkload{Workload: g.Spec.Workload, Budget: rollout.Budget{SurgePercent: want}}
+		if diff := cmp.Diff([]rollout.Action{pause}, Plan(g.Seen, g.now).Actions); diff != "" {
+			t.Errorf("a step of %s (-want +got):\n%s", step, diff)
 		}
 	}
 }
