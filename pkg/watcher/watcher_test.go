@@ -109,7 +109,8 @@ func TestWhatNoReleaseNeedsToKnowWakesNobody(t *testing.T) {
 		func() { s.patch("rollout/web", `{"spec":{"strategy":{"paused":false}}}`) })
 	s.quiet("web", "a label of the workload", func() { s.kubectl("", "label", "deployment/web", "a=b") },
 		func() { s.patch("deployment/web", `{"metadata":{"labels":{"rollouts.kruise.io/rollout-id":"1"}}}`) })
-	s.quiet("web", "another workload", func() { s.apply(strings.Replace(webDeployment, "metadata: {name: web}", "metadata: {name: shop}", 1)) },
+	another := strings.NewReplacer("name: web", "name: shop", "app: web", "app: shop").Replace(webDeployment) // its pods are not in the endpoints of web
+	s.quiet("web", "another workload", func() { s.apply(another) },
 		func() { s.patch("deployment/web", `{"metadata":{"labels":{"rollouts.kruise.io/rollout-id":"2"}}}`) })
 	s.quiet("web", "a label of the Service", func() { s.kubectl("", "label", "service/web", "a=b") },
 		func() { s.patch("service/web", `{"spec":{"selector":{"tier":"x"}}}`) })
