@@ -19,6 +19,7 @@ control-plane: ## Build the embedded control plane, Prometheus, OpenKruise and g
 	@dev/prometheus/build
 	@dev/kruise/build
 	@dev/crds/build
+	@dev/helm/build
 
 demo: ## Run canary releases on an embedded control plane with Prometheus (KEEP=1 leaves it running)
 	@echo "This shows releases on a real Kubernetes control plane, embedded here. Its pods are simulated (kwok)."
@@ -60,7 +61,7 @@ bench: ## Measure releases against their budgets (ARGS=--full for all sizes, ARG
 lint: ## Run gofmt, vet, staticcheck, the import rule and the limits of prose, and check that generated files are up to date
 	@dev/lint
 
-generate: ## Regenerate deep copies and CRDs
+generate: ## Regenerate deep copies, CRDs, policies and the Helm chart
 	go generate ./pkg/api ./deploy
 
 clean: ## Remove the files of the build

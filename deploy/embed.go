@@ -18,6 +18,7 @@ import (
 )
 
 //go:generate go run ./policies/gen policies
+//go:generate go run ./helm/gen .
 
 //go:embed kustomization.yaml namespace.yaml crds policies/*.yaml rbac parts templates/*.yaml webhook/*.yaml
 var files embed.FS

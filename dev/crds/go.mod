@@ -1,4 +1,4 @@
-// The modules that publish the definitions of gateway kinds, and examples of them. Their files are read; nothing of them is compiled.
+// The modules that publish the definitions of gateway kinds and of the Prometheus operator, and examples of gateway kinds. Their files are read; nothing of them is compiled.
 module sluice.dev/sluice/dev/crds
 
 go 1.26.0
@@ -6,6 +6,7 @@ go 1.26.0
 require (
 	github.com/apache/apisix-ingress-controller v1.8.4
 	github.com/kumahq/kuma v1.8.1
+	github.com/prometheus-operator/prometheus-operator v0.85.0
 	github.com/traefik/traefik/v3 v3.7.10
 	istio.io/istio v0.0.0-20260423205519-b01690e6db7d
 	sigs.k8s.io/gateway-api v1.6.3

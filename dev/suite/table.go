@@ -26,7 +26,7 @@ var (
 	// scenarios are packages on a real control plane. `suite test` runs their tests in the table of promises, and `suite verify` all others.
 	scenarios = []string{
 		"test/scenario", "test/workload", "test/gateway", "test/analysis", "test/hold", "test/kruise", "test/validate", "test/deploy", "test/prometheus",
-		"test/controlplane", "test/world", "test/fleet", "test/luacompat", "test/webhookmode", "test/kill", "dev/bench", "dev/demo",
+		"test/controlplane", "test/world", "test/fleet", "test/helm", "test/luacompat", "test/webhookmode", "test/kill", "dev/bench", "dev/demo",
 	}
 
 	// validators are modules with the code of gateway vendors, which reads objects as the gateway does.
@@ -60,7 +60,7 @@ func planOf(command string) (plan, error) {
 
 func testStages(list []promise) []stage {
 	return []stage{
-		{name: "control plane", builds: []string{"dev/cluster/build", "dev/prometheus/build", "dev/kruise/build", "dev/crds/build"}},
+		{name: "control plane", builds: []string{"dev/cluster/build", "dev/prometheus/build", "dev/kruise/build", "dev/crds/build", "dev/helm/build"}},
 		{name: "unit", jobs: []job{{packages: units, skip: anyOf(limits), abreast: runtime.NumCPU() + 2}, {packages: []string{"./pkg/script"}, how: "limits", run: anyOf(limits), env: []string{"GOGC=100"}}}},
 		{name: "promises", jobs: append(promisedJobs(list), moduleJobs(readers)...), abreast: runtime.NumCPU()},
 	}
@@ -78,7 +78,7 @@ func promisedJobs(list []promise) (jobs []job) {
 
 func verifyStages(list []promise) []stage {
 	return []stage{
-		{name: "planes", builds: []string{"dev/cluster/build", "dev/prometheus/build", "dev/kruise/build", "dev/crds/build", "-dev/traefik/build", "-dev/nginx/build"}},
+		{name: "planes", builds: []string{"dev/cluster/build", "dev/prometheus/build", "dev/kruise/build", "dev/crds/build", "dev/helm/build", "-dev/traefik/build", "-dev/nginx/build"}},
 		{name: "models", jobs: []job{{packages: []string{"./pkg/planner"}, run: "EveryReachableState", how: "whole", args: []string{"-rollout.acts=3", "-rollout.asked=200"},
 			// Garbage collection would take most of the time of a million states.
 			env: []string{"GOGC=off", "GOMEMLIMIT=6GiB"}},
@@ -121,8 +121,8 @@ func wholes() []stage {
 	return []stage{
 		{name: "live", builds: []string{"dev/cluster/build", "dev/crds/build", "-dev/traefik/build", "-dev/istio/build", "-dev/envoy/build", "-dev/nginx/build"},
 			jobs: []job{{packages: []string{"./test/live"}, how: "whole", parallel: 4, uncached: true}}},
-		{name: "older", builds: []string{"dev/cluster/build", "dev/cluster/oldest/build"},
-			jobs: []job{{packages: []string{"./test/webhookmode", "./test/hold", "./test/validate"}, how: "oldest", run: "Webhook|TheAPIServerJudges", uncached: true,
+		{name: "older", builds: []string{"dev/cluster/build", "dev/crds/build", "dev/helm/build", "dev/cluster/oldest/build"},
+			jobs: []job{{packages: []string{"./test/webhookmode", "./test/hold", "./test/validate", "./test/helm"}, how: "oldest", run: "Webhook|TheAPIServerJudges|TheAPIServerTakes", uncached: true,
 				env: []string{"SLUICE_KUBERNETES=" + absolute("bin/sluice-oldest")}}}},
 		{name: "crash", builds: []string{"dev/cluster/build", "dev/prometheus/build", "dev/kruise/build"},
 			jobs: []job{

@@ -62,7 +62,9 @@ type Options struct {
 	Name string
 	// Installation is where to install Sluice; the zero value is the default installation.
 	Installation api.Installation
-	NATS         *embedded.Server
+	// Install installs Sluice in the cluster; nil applies the kustomize base.
+	Install func(*World, context.Context) error
+	NATS    *embedded.Server
 	// LuaDir is a directory with additional scripts.
 	LuaDir string
 	// Unaudited leaves the audit log out, which costs the API server a good part of its time.
@@ -107,7 +109,11 @@ func Start(ctx context.Context, dir string, o Options) (*World, error) {
 			return nil, errors.Join(err, w.Stop())
 		}
 	}
-	if err := w.install(ctx); err != nil {
+	install := o.Install
+	if install == nil {
+		install = (*World).applyManifests
+	}
+	if err := w.install(ctx, install); err != nil {
 		if o.NATS == nil {
 			w.NATS.Close()
 		}
@@ -124,11 +130,11 @@ func logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-// install applies the kustomize base. It waits until the API server holds changes and refuses Rollouts, because policies
-// take effect a moment after their creation. The policy that holds StatefulSets is created last: the API server has all
-// others when it has this one.
-func (w *World) install(ctx context.Context) error {
-	if err := w.applyManifests(ctx); err != nil {
+// install installs Sluice. It waits until the API server holds changes and refuses Rollouts, because policies take effect
+// a moment after their creation. The policy that holds StatefulSets is created last: the API server has all others when
+// it has this one.
+func (w *World) install(ctx context.Context, install func(*World, context.Context) error) error {
+	if err := install(w, ctx); err != nil {
 		return fmt.Errorf("install Sluice: %w", err)
 	}
 	const probe = `{"apiVersion":"apps/v1","kind":"StatefulSet","metadata":{"name":"probe",

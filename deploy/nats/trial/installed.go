@@ -40,7 +40,7 @@ func StartInstalled(t testing.TB, clusters ...string) *server.Server {
 	if err != nil {
 		t.Fatalf("read the installed configuration of NATS: %v", err)
 	}
-	s := begin(t, o)
+	s := Begin(t, o)
 	await(t, s)
 	return s
 }

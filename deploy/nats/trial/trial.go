@@ -38,7 +38,7 @@ func Start(t testing.TB, clusters ...string) *server.Server {
 	t.Helper()
 	o := options(t, clusters)
 	o.Cluster, o.Routes = server.ClusterOpts{}, nil
-	s := begin(t, o)
+	s := Begin(t, o)
 	await(t, s)
 	return s
 }
@@ -46,19 +46,26 @@ func Start(t testing.TB, clusters ...string) *server.Server {
 // StartThree runs a cluster of three servers until the test ends. With names of clusters they are the servers of a fleet's hub.
 func StartThree(t testing.TB, clusters ...string) []*server.Server {
 	t.Helper()
+	return StartThreeWith(t, func() *server.Options { return options(t, clusters) })
+}
+
+// StartThreeWith runs a cluster of three servers until the test ends. Each has its own options with the same block cluster.
+func StartThreeWith(t testing.TB, options func() *server.Options) []*server.Server {
+	t.Helper()
 	const servers = 3
 	var at []int
 	var routes []*url.URL
 	for range servers {
 		port := ports.Free(t)
 		at = append(at, port)
-		routes = append(routes, &url.URL{Scheme: "nats", User: url.UserPassword("route", Password("route")), Host: fmt.Sprintf("127.0.0.1:%d", port)})
+		of := options().Cluster
+		routes = append(routes, &url.URL{Scheme: "nats", User: url.UserPassword(of.Username, of.Password), Host: fmt.Sprintf("127.0.0.1:%d", port)})
 	}
 	var list []*server.Server
 	for i, port := range at {
-		o := options(t, clusters)
+		o := options()
 		o.ServerName, o.Cluster.Host, o.Cluster.Port, o.Routes = fmt.Sprintf("nats-%d", i), "127.0.0.1", port, routes
-		list = append(list, begin(t, o))
+		list = append(list, Begin(t, o))
 	}
 	for _, s := range list {
 		await(t, s)
@@ -73,7 +80,8 @@ func StartThree(t testing.TB, clusters ...string) []*server.Server {
 	return list
 }
 
-func begin(t testing.TB, o *server.Options) *server.Server {
+// Begin starts a server at a free port of this machine, with a data directory of its own. The server runs until the test ends.
+func Begin(t testing.TB, o *server.Options) *server.Server {
 	t.Helper()
 	o.Host, o.Port, o.HTTPHost, o.HTTPPort, o.StoreDir, o.NoSigs, o.NoLog = "127.0.0.1", server.RANDOM_PORT, "", 0, natsdir.ForTest(t), true, true
 	s, err := server.NewServer(o)

@@ -1,0 +1,125 @@
+package helm
+
+import (
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"sluice.dev/sluice/test/controlplane"
+	"sluice.dev/sluice/test/world"
+)
+
+// cluster returns a control plane with the definitions of Sluice and of all kinds in the chart.
+func cluster(t *testing.T) *controlplane.Cluster {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it needs a control plane, which -short leaves out")
+	}
+	definitions := []string{filepath.Join(world.Root(), "deploy", "crds")}
+	for _, name := range []string{"gateway-api", "prometheus-operator"} {
+		definitions = append(definitions, filepath.Join(world.Root(), "bin", "crds", name+".yaml"))
+	}
+	return controlplane.ForTest(t, controlplane.Options{CRDs: definitions})
+}
+
+// Both versions of Helm render the same objects from each file of values, and the API server takes every object. An API server that does not serve the
+// policies gets the webhook.
+func TestTheAPIServerTakesWhatFilesOfValuesMake(t *testing.T) {
+	t.Parallel()
+	c := cluster(t)
+	const namespace = "progressive"
+	if _, err := c.Kubectl(t.Context(), "create", "namespace", namespace); err != nil {
+		t.Fatal(err)
+	}
+	var more []string
+	if os.Getenv("SLUICE_KUBERNETES") != "" {
+		more = []string{"--set", "admission=webhook", "--kube-version", "1.30"}
+	}
+	files, err := filepath.Glob("testdata/values/*.yaml")
+	if err != nil || len(files) < 30 {
+		t.Fatalf("there are %d files, %v", len(files), err)
+	}
+	seen := map[string]string{}
+	for _, file := range files {
+		args := append([]string{"-f", file}, more...)
+		if name := filepath.Base(file); name != "default.yaml" && !strings.HasPrefix(name, "crds") {
+			args = append(args, "--set", "crds.install=false") // they are most of the text
+		}
+		rendered := render(t, commands[0], namespace, args...)
+		if diff := cmp.Diff(rendered, render(t, commands[1], namespace, args...)); diff != "" {
+			t.Errorf("%s (-%s +%s):\n%s", file, commands[0], commands[1], diff)
+		}
+		var stream strings.Builder
+		for _, name := range slices.Sorted(maps.Keys(rendered)) {
+			text, err := yaml.Marshal(rendered[name])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if seen[name+string(text)] == "" { // most objects are the same in most files
+				stream.WriteString("---\n" + string(text))
+			}
+			seen[name+string(text)] = file
+		}
+		if stream.Len() == 0 {
+			continue
+		}
+		if out, err := c.KubectlStdin(t.Context(), stream.String(), "apply", "--server-side", "--dry-run=server", "--validate=strict", "--force-conflicts", "-f", "-"); err != nil {
+			t.Errorf("%s: %v\n%s", file, err, out)
+		}
+	}
+}
+
+// The watchers fill in the Secret and the authority of the webhook.
+func TestAnUpgradeKeepsTheCertificatesOfTheWatchers(t *testing.T) {
+	t.Parallel()
+	c := cluster(t)
+	do := func(args ...string) string {
+		out, err := c.Kubectl(t.Context(), args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	for _, command := range commands {
+		home := t.TempDir()
+		run := func(args ...string) {
+			if _, err := helm(t.Context(), command, home, c.Kubeconfig, append(args, "-n", command)...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		run("install", "sluice", chart(), "--create-namespace", "--set", "admission=both,crds.install=false")
+		do("patch", "-n", command, "secret/sluice-webhook", "--type=merge", "--field-manager=sluice", "-p", `{"data":{"ca.crt":"a2VwdA=="}}`)
+		for at := range 2 {
+			do("patch", "mutatingwebhookconfiguration/sluice-hold", "--type=json", "--field-manager=sluice", "-p",
+				fmt.Sprintf(`[{"op":"add","path":"/webhooks/%d/clientConfig/caBundle","value":%q}]`, at, base64.StdEncoding.EncodeToString([]byte(authority(t)))))
+		}
+		state := func() string {
+			return do("get", "-n", command, "secret/sluice-webhook", "-o", "jsonpath={.data}") +
+				do("get", "mutatingwebhookconfiguration/sluice-hold", "-o", "jsonpath={.webhooks[*].clientConfig}")
+		}
+		before := state()
+		run("upgrade", "sluice", chart(), "--reuse-values", "--set", "watcher.replicas=3,webhook.annotations.a=b")
+		if diff := cmp.Diff(before, state()); diff != "" {
+			t.Errorf("%s (-before +after the upgrade):\n%s", command, diff)
+		}
+		run("uninstall", "sluice")
+	}
+}
+
+// authority returns a certificate that the API server takes as an authority.
+func authority(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(certificateFiles(t), "ca.crt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
