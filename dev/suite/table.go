@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 )
 
@@ -61,9 +62,27 @@ func planOf(command string) (plan, error) {
 func testStages(list []promise) []stage {
 	return []stage{
 		{name: "control plane", builds: []string{"dev/cluster/build", "dev/prometheus/build", "dev/kruise/build", "dev/crds/build", "dev/helm/build"}},
-		{name: "unit", jobs: []job{{packages: units, skip: anyOf(limits), abreast: runtime.NumCPU() + 2}, {packages: []string{"./pkg/script"}, how: "limits", run: anyOf(limits), env: []string{"GOGC=100"}}}},
+		{name: "unit", jobs: []job{
+			racedJob(),
+			{packages: append(slices.Clone(units), without(concurrent)...), skip: anyOf(limits), abreast: runtime.NumCPU()},
+			{packages: []string{"./pkg/script"}, how: "limits", run: anyOf(limits), env: []string{"GOGC=100"}},
+		}, abreast: 2},
 		{name: "promises", jobs: append(promisedJobs(list), moduleJobs(readers)...), abreast: runtime.NumCPU()},
 	}
+}
+
+// racedJob runs the concurrent packages with the race detector if there is a C compiler. Both commands have this job: the second of them finds the results
+// in the cache of go test.
+func racedJob() job {
+	return job{packages: concurrent, skip: anyOf(limits), race: true, abreast: runtime.NumCPU() + 1}
+}
+
+// without returns the patterns that exclude what these patterns select.
+func without(patterns []string) (excluding []string) {
+	for _, pattern := range patterns {
+		excluding = append(excluding, "-"+pattern)
+	}
+	return excluding
 }
 
 // promisedJobs run the tests in the table of promises, of each package on a real control plane.
@@ -85,7 +104,7 @@ func verifyStages(list []promise) []stage {
 			// The models of a hold, of a newer version and of a late executor have too many states with two acts; make explore plays them.
 			{packages: []string{"./pkg/fleet"}, run: "EveryStateOfSmallFleets/^(two|metrics|clusters|executors|pods)", how: "two acts", args: []string{"-fleet.acts=2"}}}},
 		{name: "race", jobs: []job{
-			{packages: concurrent, skip: anyOf(limits), race: true, abreast: runtime.NumCPU() + 1},
+			racedJob(),
 			{packages: clients, race: true, short: true},
 		}, abreast: 2},
 		{name: "releases", jobs: releaseJobs(list), abreast: runtime.NumCPU()},

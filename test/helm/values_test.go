@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	"sluice.dev/sluice/test/controlplane"
@@ -122,4 +124,48 @@ func authority(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+// The programs take the arguments that each file of values makes.
+func TestTheProgramsTakeTheArgumentsOfTheChart(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/values/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", dir, "./cmd/watcher", "./cmd/executor", "./cmd/analyzer")
+	build.Dir = world.Root()
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	tried := map[string]bool{}
+	for _, file := range files {
+		for name, o := range render(t, commands[0], "progressive", "-f", file, "--set", "crds.install=false") {
+			program, ok := strings.CutPrefix(name, "Deployment/progressive/sluice-")
+			if !ok {
+				continue
+			}
+			args, _, err := unstructured.NestedSlice(o, "spec", "template", "spec", "containers")
+			if err != nil || len(args) != 1 {
+				t.Fatalf("%s makes %v, %v", file, args, err)
+			}
+			words, _, err := unstructured.NestedStringSlice(args[0].(map[string]any), "args")
+			if err != nil {
+				t.Fatal(err)
+			}
+			line := program + " " + strings.Join(words, " ")
+			if tried[line] {
+				continue
+			}
+			tried[line] = true
+			// A program refuses a wrong flag or value before it prints its help.
+			if out, err := exec.CommandContext(t.Context(), filepath.Join(dir, program), append(words, "--help")...).CombinedOutput(); err != nil {
+				t.Errorf("%s: %s: %v\n%s", file, line, err, out)
+			}
+		}
+	}
+	if len(tried) < 10 {
+		t.Errorf("only %d command lines were tried", len(tried))
+	}
 }

@@ -40,6 +40,29 @@ func TestTheChartIsWhatTheManifestsAndValuesMake(t *testing.T) {
 	}
 }
 
+// A renderer such as Argo CD renders again and again, without the cluster. It must get the same objects each time.
+func TestARenderingDependsOnTheValuesOnly(t *testing.T) {
+	t.Parallel()
+	chart := os.DirFS(filepath.Join(deployDir, filepath.FromSlash(chartDir)))
+	err := fs.WalkDir(chart, "templates", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := fs.ReadFile(chart, name)
+		for _, function := range []string{"lookup ", "rand", "now", "genCA", "genSigned", "genSelfSigned", "genPrivateKey", "uuidv4", "htpasswd", "bcrypt", ".Release.IsInstall", ".Release.IsUpgrade", ".Release.Revision"} {
+			for expression := range strings.SplitSeq(string(text), "{{") {
+				if inside, _, ok := strings.Cut(expression, "}}"); ok && !strings.HasPrefix(inside, "- /*") && strings.Contains(inside, function) {
+					t.Errorf("%s has %s in {{%s}}", name, function, inside)
+				}
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 // Catalogues of charts show these definitions.
 func TestTheChartAnnouncesItsDefinitions(t *testing.T) {
 	t.Parallel()

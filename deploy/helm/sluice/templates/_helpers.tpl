@@ -48,6 +48,9 @@
 {{- define "sluice.args" -}}
 {{- $program := last . }}
 {{- with first . }}
+{{- if ne .Values.clusterName "default" }}
+- {{ printf "--cluster=%s" .Values.clusterName | quote }}
+{{- end }}
 {{- if eq (int .Values.nats.replicas) 3 }}
 - --nats-replicas=3
 {{- end }}
