@@ -23,9 +23,10 @@ import (
 const natsDeadline = 15 * time.Second
 
 type checkOptions struct {
-	nats    component.NATS
-	askNATS bool
-	output  string
+	nats       component.NATS
+	askNATS    bool
+	production bool
+	output     string
 }
 
 func (c *cli) checkCommand() *cobra.Command {
@@ -33,13 +34,16 @@ func (c *cli) checkCommand() *cobra.Command {
 	check := &cobra.Command{
 		Use: "check", Short: "Check whether a cluster is fit for Sluice", Args: cobra.NoArgs,
 		Long: "Look at the server's version, the CRDs, the admission policies, the rights of each service account, OpenKruise Rollouts on the\n" +
-			"same CRDs, rollout-ids that let a change through without a step, and NATS. Each finding is ok, a warning or an error, with what to do about it. The exit code is 1 if there is an error.",
+			"same CRDs, rollout-ids that let a change through without a step, and NATS. Each finding is ok, a warning or an error, with what to do about it. The exit code is 1 if there is an error.\n" +
+			"With --production, also judge whether the programs and NATS in the cluster survive the loss of a pod and of a node, and whether NATS is protected.",
+		Example: "  sluice check\n  sluice check --production\n  sluice check -o json | jq '.findings[] | select(.level != \"ok\")'",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.askNATS = cmd.Flags().Changed("nats-url") || os.Getenv("NATS_URL") != ""
 			return c.runCheck(cmd.Context(), o)
 		},
 	}
 	o.nats.AddFlags(check.Flags())
+	check.Flags().BoolVar(&o.production, "production", false, "also judge whether the installation in the cluster is fit for production")
 	check.Flags().StringVarP(&o.output, "output", "o", "", "json or yaml")
 	_ = check.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
 	return check
@@ -71,6 +75,9 @@ func (c *cli) runCheck(ctx context.Context, o checkOptions) error {
 		findings = append(findings, look.CheckUncoveredCanaries(ctx)...)
 		findings = append(findings, look.CheckFleetDelivery(ctx)...)
 		findings = append(findings, look.CheckRBAC(ctx, grants)...)
+		if o.production {
+			findings = append(findings, look.CheckProduction(ctx)...)
+		}
 	}
 	findings = append(findings, o.checkNATS(ctx))
 	if o.output != "" {

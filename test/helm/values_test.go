@@ -26,7 +26,7 @@ func cluster(t *testing.T) *controlplane.Cluster {
 		t.Skip("it needs a control plane, which -short leaves out")
 	}
 	definitions := []string{filepath.Join(world.Root(), "deploy", "crds")}
-	for _, name := range []string{"gateway-api", "prometheus-operator"} {
+	for _, name := range []string{"gateway-api", "prometheus-operator", "cert-manager", "keda"} {
 		definitions = append(definitions, filepath.Join(world.Root(), "bin", "crds", name+".yaml"))
 	}
 	return controlplane.ForTest(t, controlplane.Options{CRDs: definitions})
