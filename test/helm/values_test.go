@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"sluice.dev/sluice/deploy"
+	"sluice.dev/sluice/pkg/api"
 	"sluice.dev/sluice/test/controlplane"
 	"sluice.dev/sluice/test/world"
 )
@@ -79,8 +81,8 @@ func TestTheAPIServerTakesWhatFilesOfValuesMake(t *testing.T) {
 	}
 }
 
-// The watchers fill in the Secret and the authority of the webhook.
-func TestAnUpgradeKeepsTheCertificatesOfTheWatchers(t *testing.T) {
+// Helm takes over an installation of kubectl. The watchers have filled in the Secret and the authority of the webhook, and an upgrade keeps both.
+func TestHelmTakesOverAnInstallationAndKeepsItsCertificates(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
 	do := func(args ...string) string {
@@ -97,7 +99,20 @@ func TestAnUpgradeKeepsTheCertificatesOfTheWatchers(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		run("install", "sluice", chart(), "--create-namespace", "--set", "admission=both,crds.install=false")
+		in := api.DefaultInstallation()
+		in.Namespace = command
+		printed, err := deploy.Manifests(in, "namespace", "policies", "rbac", "parts", "webhook")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.KubectlStdin(t.Context(), string(printed), "apply", "--server-side", "-f", "-"); err != nil {
+			t.Fatal(err)
+		}
+		var force []string
+		if command == "helm4" { // it applies on the server, where kubectl owns the fields
+			force = []string{"--force-conflicts"}
+		}
+		run(append([]string{"install", "sluice", chart(), "--set", "admission=both,crds.install=false", "--take-ownership"}, force...)...)
 		do("patch", "-n", command, "secret/sluice-webhook", "--type=merge", "--field-manager=sluice", "-p", `{"data":{"ca.crt":"a2VwdA=="}}`)
 		for at := range 2 {
 			do("patch", "mutatingwebhookconfiguration/sluice-hold", "--type=json", "--field-manager=sluice", "-p",
@@ -108,7 +123,7 @@ func TestAnUpgradeKeepsTheCertificatesOfTheWatchers(t *testing.T) {
 				do("get", "mutatingwebhookconfiguration/sluice-hold", "-o", "jsonpath={.webhooks[*].clientConfig}")
 		}
 		before := state()
-		run("upgrade", "sluice", chart(), "--reuse-values", "--set", "watcher.replicas=3,webhook.annotations.a=b")
+		run(append([]string{"upgrade", "sluice", chart(), "--reuse-values", "--set", "watcher.replicas=3,webhook.annotations.a=b"}, force...)...)
 		if diff := cmp.Diff(before, state()); diff != "" {
 			t.Errorf("%s (-before +after the upgrade):\n%s", command, diff)
 		}
