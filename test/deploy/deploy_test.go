@@ -3,10 +3,6 @@
 package deploy
 
 import (
-	"bufio"
-	"bytes"
-	"errors"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -15,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
 	sluicedeploy "sluice.dev/sluice/deploy"
@@ -69,41 +64,14 @@ func TestPrintedManifestsAreTheKustomizeBase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	built := objects(t, []byte(w.Do(t, "kustomize", base())))
+	built := world.ReadManifests(t, []byte(w.Do(t, "kustomize", base())))
 	// kustomize adds blank lines to folded text, which have no effect.
 	words := cmp.Comparer(func(a, b string) bool { return slices.Equal(strings.Fields(a), strings.Fields(b)) })
-	if diff := cmp.Diff(built, objects(t, printed), words); diff != "" {
+	if diff := cmp.Diff(built, world.ReadManifests(t, printed), words); diff != "" {
 		t.Errorf("(-kustomize +printed):\n%s", diff)
 	}
 	if len(built) < 20 {
 		t.Errorf("the base holds %d objects only", len(built))
-	}
-}
-
-// objects reads a YAML stream, by kind, namespace and name.
-func objects(t *testing.T, stream []byte) map[string]map[string]any {
-	t.Helper()
-	list := map[string]map[string]any{}
-	for documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(stream))); ; {
-		document, err := documents.Read()
-		if errors.Is(err, io.EOF) {
-			return list
-		}
-		var object map[string]any
-		if err == nil {
-			err = yaml.Unmarshal(document, &object)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if object == nil {
-			continue
-		}
-		metadata, _ := object["metadata"].(map[string]any)
-		namespace, _ := metadata["namespace"].(string)
-		name, _ := metadata["name"].(string)
-		kind, _ := object["kind"].(string)
-		list[kind+"/"+namespace+"/"+name] = object
 	}
 }
 
@@ -113,7 +81,7 @@ func manifests(t *testing.T) map[string]map[string]any {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return objects(t, text)
+	return world.ReadManifests(t, text)
 }
 
 // The pods of all components pass the strictest level of the Pod Security Standards.

@@ -73,17 +73,7 @@ func TestSluiceWorksInEachNamespaceUnderAnyServiceAccounts(t *testing.T) {
 // wantFit checks that the cluster is fit for its installation, and not for another one.
 func wantFit(t *testing.T, w *world.World) {
 	t.Helper()
-	in, err := preflight.FindInstallation(t.Context(), w.Config)
-	if err != nil || in != w.Installation {
-		t.Fatalf("Sluice is found at %+v, %v; want %+v", in, err, w.Installation)
-	}
-	look, err := preflight.New(w.Config, in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if found := append(look.CheckCluster(t.Context()), look.CheckKnownExecutor(t.Context())...); len(preflight.Errors(found)) > 0 {
-		t.Errorf("the cluster is not fit: %+v", preflight.Errors(found))
-	}
+	w.WantFit(t)
 	other, err := preflight.New(w.Config, api.DefaultInstallation())
 	if err != nil {
 		t.Fatal(err)
@@ -107,7 +97,7 @@ func TestTheManifestsOfAnotherInstallationNameNoDefaultAccount(t *testing.T) {
 		}
 	}
 	accounts := 0
-	for _, o := range objects(t, printed) {
+	for _, o := range world.ReadManifests(t, printed) {
 		switch o["kind"] {
 		case "ServiceAccount":
 			accounts++

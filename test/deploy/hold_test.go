@@ -11,6 +11,7 @@ import (
 
 	sluicedeploy "sluice.dev/sluice/deploy"
 	"sluice.dev/sluice/pkg/api"
+	"sluice.dev/sluice/test/world"
 )
 
 // asked describes the writes about which the API server asks a policy or a webhook: their rules, and the labels of
@@ -24,7 +25,7 @@ type asked struct {
 // asks returns the rules of all policies and webhooks in these manifests.
 func asks(t *testing.T, stream []byte) (all []asked) {
 	t.Helper()
-	list := objects(t, stream)
+	list := world.ReadManifests(t, stream)
 	for _, key := range slices.Sorted(maps.Keys(list)) {
 		kind, _ := list[key]["kind"].(string)
 		if strings.HasSuffix(kind, "AdmissionPolicy") {

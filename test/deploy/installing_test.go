@@ -65,7 +65,7 @@ func TestTheKustomizationOfThePageLeadsToAnotherNATS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := objects(t, printed)
+	want := world.ReadManifests(t, printed)
 	left, led := 0, 0
 	for key, object := range want {
 		if strings.HasSuffix(key, "/sluice-system/sluice-nats") {
@@ -80,7 +80,7 @@ func TestTheKustomizationOfThePageLeadsToAnotherNATS(t *testing.T) {
 		t.Errorf("%d objects of the single server and %d parts were found, want 3 and 3", left, led)
 	}
 	words := cmp.Comparer(func(a, b string) bool { return slices.Equal(strings.Fields(a), strings.Fields(b)) })
-	if diff := cmp.Diff(want, objects(t, built), words); diff != "" {
+	if diff := cmp.Diff(want, world.ReadManifests(t, built), words); diff != "" {
 		t.Errorf("(-wanted +built):\n%s", diff)
 	}
 }

@@ -2,12 +2,9 @@
 package helm
 
 import (
-	"bufio"
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,8 +12,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"sigs.k8s.io/yaml"
 
 	"sluice.dev/sluice/deploy"
 	"sluice.dev/sluice/pkg/api"
@@ -48,35 +43,7 @@ func render(t *testing.T, command, namespace string, args ...string) map[string]
 	if err != nil {
 		t.Fatal(err)
 	}
-	return objects(t, []byte(out))
-}
-
-// objects reads a YAML stream, by kind, namespace and name.
-func objects(t *testing.T, stream []byte) map[string]map[string]any {
-	t.Helper()
-	list := map[string]map[string]any{}
-	for documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(stream))); ; {
-		document, err := documents.Read()
-		if errors.Is(err, io.EOF) {
-			return list
-		}
-		var object map[string]any
-		if err == nil {
-			err = yaml.Unmarshal(document, &object)
-		}
-		if err != nil {
-			t.Fatalf("%v in:\n%s", err, document)
-		}
-		if object == nil {
-			continue
-		}
-		metadata, _ := object["metadata"].(map[string]any)
-		name := fmt.Sprintf("%v/%v/%v", object["kind"], metadata["namespace"], metadata["name"])
-		if list[name] != nil {
-			t.Errorf("there are two objects %s", name)
-		}
-		list[name] = object
-	}
+	return world.ReadManifests(t, []byte(out))
 }
 
 // The chart has no Namespace, because Helm creates it, and it protects the definitions from uninstalling.
@@ -121,7 +88,7 @@ func TestTheDefaultRenderIsWhatInstallPrints(t *testing.T) {
 				if webhook { // its argument and port are checked by the API server's and the watcher's tests
 					delete(rendered, "Deployment/"+c.in.Namespace+"/sluice-watcher")
 				}
-				want := objects(t, printed)
+				want := world.ReadManifests(t, printed)
 				if webhook {
 					delete(want, "Deployment/"+c.in.Namespace+"/sluice-watcher")
 				}

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"sluice.dev/sluice/pkg/api"
-	"sluice.dev/sluice/pkg/preflight"
 	"sluice.dev/sluice/test/world"
 )
 
@@ -40,7 +39,7 @@ func TestAReleaseIsNotHarmedByWhatHappensToTheChart(t *testing.T) {
 			})
 			w.begin(t)
 			t.Cleanup(w.end)
-			w.wantFit(t)
+			w.WantFit(t)
 
 			const ns, rollout = "shop", "rollouts-demo"
 			w.Do(t, "create", "namespace", ns)
@@ -55,12 +54,12 @@ func TestAReleaseIsNotHarmedByWhatHappensToTheChart(t *testing.T) {
 			w.Await(t, ns, rollout, world.PausedAt(1))
 
 			w.harmless(t, ns, "upgrade", "delivery", newer, "-n", "progressive", "--reuse-values", "--set", "executor.replicas=4,nats.replicas=3")
-			w.wantFit(t)
+			w.WantFit(t)
 			w.Approve(t, ns, rollout)
 			w.Await(t, ns, rollout, world.PausedAt(2))
 
 			w.harmless(t, ns, "rollback", "delivery", "1", "-n", "progressive")
-			w.wantFit(t)
+			w.WantFit(t)
 			w.Approve(t, ns, rollout)
 			w.Await(t, ns, rollout, world.PausedAt(3))
 
@@ -121,21 +120,5 @@ func (w *installed) harmless(t *testing.T, namespace string, args ...string) {
 	}
 	if diff := cmp.Diff(before, objects()); diff != "" {
 		t.Errorf("helm %s changes the release (-before +after):\n%s", args[0], diff)
-	}
-}
-
-// wantFit checks that `sluice check` finds the installation and nothing wrong in it.
-func (w *installed) wantFit(t *testing.T) {
-	t.Helper()
-	in, err := preflight.FindInstallation(t.Context(), w.Config)
-	if err != nil || in != w.Installation {
-		t.Fatalf("Sluice is found at %+v, %v; want %+v", in, err, w.Installation)
-	}
-	look, err := preflight.New(w.Config, in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if found := preflight.Errors(append(look.CheckCluster(t.Context()), look.CheckKnownExecutor(t.Context())...)); len(found) > 0 {
-		t.Errorf("the cluster is not fit: %+v", found)
 	}
 }
