@@ -107,12 +107,12 @@ func (w *installed) end() {
 	w.stops = nil
 }
 
-// harmless runs helm, and checks that no object of the release under way has changed.
+// harmless runs helm, and checks that no spec of the release under way has changed, and that it is at the same step. Controllers may still write statuses.
 func (w *installed) harmless(t *testing.T, namespace string, args ...string) {
 	t.Helper()
 	objects := func() string {
 		return w.Do(t, "-n", namespace, "get", "rollouts,deployments,replicasets,services,virtualservices", "-o",
-			`jsonpath={range .items[*]}{.kind}/{.metadata.name} {.metadata.uid} {.metadata.resourceVersion}{"\n"}{end}`)
+			`jsonpath={range .items[*]}{.kind}/{.metadata.name} {.metadata.uid} {.metadata.generation} {.spec.selector} {.status.canaryStatus.currentStepIndex} {.status.canaryStatus.currentStepState}{"\n"}{end}`)
 	}
 	before := objects()
 	if _, err := helm(t.Context(), w.command, w.home, w.Kubeconfig, args...); err != nil {
