@@ -5,7 +5,7 @@
 # No debugger reads these binaries, and the compiler needs a tenth less time without DWARF.
 export GOFLAGS := $(GOFLAGS) -gcflags=all=-dwarf=false
 
-.PHONY: help build control-plane demo demo-fleet test verify crash flaky mutants judge bench lint generate clean
+.PHONY: help build images control-plane demo demo-fleet test verify crash flaky mutants judge bench lint generate clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -13,6 +13,9 @@ help: ## List the targets
 build: ## Build sluice, watcher, executor and analyzer into bin/
 	@mkdir -p bin
 	CGO_ENABLED=0 go build -o bin/ ./cmd/sluice ./cmd/watcher ./cmd/executor ./cmd/analyzer
+
+images: ## Build the container images for amd64 and arm64 into bin/images, without a container engine (ARGS="--version v1" and others)
+	@cd dev/images && GOFLAGS= go run . $(ARGS)
 
 control-plane: ## Build the embedded control plane, Prometheus, OpenKruise and gateway kinds into bin/ (minutes the first time)
 	@dev/cluster/build

@@ -67,7 +67,7 @@ func testStages(list []promise) []stage {
 			{packages: append(slices.Clone(units), without(concurrent)...), skip: anyOf(limits), abreast: runtime.NumCPU()},
 			{packages: []string{"./pkg/script"}, how: "limits", run: anyOf(limits), env: []string{"GOGC=100"}},
 		}, abreast: 2},
-		{name: "promises", jobs: append(promisedJobs(list), moduleJobs(readers)...), abreast: runtime.NumCPU()},
+		{name: "promises", jobs: append(promisedJobs(list), moduleJobs(append(readers, "dev/images"))...), abreast: runtime.NumCPU()},
 	}
 }
 
@@ -143,6 +143,7 @@ func wholes() []stage {
 		{name: "older", builds: []string{"dev/cluster/build", "dev/crds/build", "dev/helm/build", "dev/cluster/oldest/build"},
 			jobs: []job{{packages: []string{"./test/webhookmode", "./test/hold", "./test/validate", "./test/helm"}, how: "oldest", run: "Webhook|TheAPIServerJudges|TheAPIServerTakes", uncached: true,
 				env: []string{"SLUICE_KUBERNETES=" + absolute("bin/sluice-oldest")}}}},
+		{name: "images", jobs: []job{{module: "dev/images", packages: []string{"."}, how: "whole", uncached: true, env: []string{"SLUICE_IMAGES=whole"}}}},
 		{name: "crash", builds: []string{"dev/cluster/build", "dev/prometheus/build", "dev/kruise/build"},
 			jobs: []job{
 				{packages: []string{"./test/crash"}, how: "whole, fleets", run: crashesOfFleets, args: []string{"-crash.all"}, uncached: true, timeout: wholeDay},
