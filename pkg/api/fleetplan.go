@@ -110,8 +110,8 @@ type FleetWave struct {
 	// default.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:XValidation:rule="type(self) == string ? self.matches('^(100|[1-9][0-9]?)%$') : self >= 1 && self <= 2147483647",message="write a number of clusters from 1 on, or a percentage from 1% to 100%"
-	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:XValidation:rule="type(self) == string || self >= 1 && self <= 2147483647",message="write a number of clusters from 1 on, or a percentage from 1% to 100%"
+	// +kubebuilder:validation:Pattern=`^(100|[1-9][0-9]?)%$`
 	MaxConcurrency *intstr.IntOrString `json:"maxConcurrency,omitempty"`
 	// All clusters of the wave stop at a step, are judged once, and then go on.
 	// +optional
@@ -155,20 +155,20 @@ type FleetBudgets struct {
 	// Clusters that failed. 0 by default.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:XValidation:rule="type(self) == string ? self.matches('^(100|[1-9]?[0-9])%$') : self >= 0 && self <= 2147483647",message="write a number of clusters from 0 on, or a percentage from 0% to 100%"
-	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:XValidation:rule="type(self) == string || self >= 0 && self <= 2147483647",message="write a number of clusters from 0 on, or a percentage from 0% to 100%"
+	// +kubebuilder:validation:Pattern=`^(100|[1-9]?[0-9])%$`
 	Failed *intstr.IntOrString `json:"failed,omitempty"`
 	// Clusters that are deferred, because the hub cannot reach them or the version has not arrived. 10% by default.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:XValidation:rule="type(self) == string ? self.matches('^(100|[1-9]?[0-9])%$') : self >= 0 && self <= 2147483647",message="write a number of clusters from 0 on, or a percentage from 0% to 100%"
-	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:XValidation:rule="type(self) == string || self >= 0 && self <= 2147483647",message="write a number of clusters from 0 on, or a percentage from 0% to 100%"
+	// +kubebuilder:validation:Pattern=`^(100|[1-9]?[0-9])%$`
 	Unreachable *intstr.IntOrString `json:"unreachable,omitempty"`
 	// Clusters that the hub has lost while they had a permit. 1 by default.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:XValidation:rule="type(self) == string ? self.matches('^(100|[1-9]?[0-9])%$') : self >= 0 && self <= 2147483647",message="write a number of clusters from 0 on, or a percentage from 0% to 100%"
-	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:XValidation:rule="type(self) == string || self >= 0 && self <= 2147483647",message="write a number of clusters from 0 on, or a percentage from 0% to 100%"
+	// +kubebuilder:validation:Pattern=`^(100|[1-9]?[0-9])%$`
 	Unknown *intstr.IntOrString `json:"unknown,omitempty"`
 }
 

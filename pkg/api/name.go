@@ -28,6 +28,8 @@ const (
 )
 
 // Installation says where Sluice is installed in a cluster. A cluster has one at most, because CRDs and admission policies belong to the whole cluster.
+//
+// +kubebuilder:object:generate=false
 type Installation struct {
 	// Namespace has all objects of Sluice that need a namespace.
 	Namespace string
