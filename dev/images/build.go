@@ -52,8 +52,9 @@ func (b *build) write(ctx context.Context) (digest string, err error) {
 	if b.version == "" {
 		b.version = b.commit.hash
 	}
+	var tag name.Tag
 	if b.repository != "" {
-		if _, err := name.NewTag(b.repository+":"+b.version, name.StrictValidation); err != nil {
+		if tag, err = name.NewTag(b.repository+":"+b.version, name.StrictValidation); err != nil {
 			return "", fmt.Errorf("--push: %w", err)
 		}
 	}
@@ -89,18 +90,14 @@ func (b *build) write(ctx context.Context) (digest string, err error) {
 	if err := b.writeLayout(index, inventories); err != nil {
 		return "", err
 	}
-	return hash.String(), b.push(ctx, index, inventories)
+	if b.repository != "" {
+		err = push(ctx, tag, index, inventories)
+	}
+	return hash.String(), err
 }
 
-// push sends the images, and then their SBOMs, to the repository.
-func (b *build) push(ctx context.Context, index v1.ImageIndex, inventories []mutate.IndexAddendum) error {
-	if b.repository == "" {
-		return nil
-	}
-	tag, err := name.NewTag(b.repository + ":" + b.version)
-	if err != nil {
-		return fmt.Errorf("--push: %w", err)
-	}
+// push sends the images, and then their SBOMs, to a repository.
+func push(ctx context.Context, tag name.Tag, index v1.ImageIndex, inventories []mutate.IndexAddendum) error {
 	options := []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)}
 	if err := remote.WriteIndex(tag, index, options...); err != nil {
 		return fmt.Errorf("push %s: %w", tag, err)

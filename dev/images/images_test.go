@@ -125,15 +125,7 @@ func wantPrograms(t *testing.T, image v1.Image, architecture string) {
 	if config.Architecture != architecture || config.Config.User != "65532:65532" || config.Config.Labels["org.opencontainers.image.version"] != "v1" {
 		t.Errorf("the configuration is %+v", config)
 	}
-	layers, err := image.Layers()
-	if err != nil || len(layers) != 1 {
-		t.Fatalf("%d layers, %v", len(layers), err)
-	}
-	text, err := layers[0].Uncompressed()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer text.Close()
+	text := onlyLayer(t, image)
 	dir, programs := t.TempDir(), 0
 	for archive := tar.NewReader(text); ; {
 		header, err := archive.Next()
@@ -183,6 +175,21 @@ func wantPrograms(t *testing.T, image v1.Image, architecture string) {
 	}
 }
 
+// onlyLayer opens the only layer of an image until the test ends.
+func onlyLayer(t *testing.T, image v1.Image) io.Reader {
+	t.Helper()
+	layers, err := image.Layers()
+	if err != nil || len(layers) != 1 {
+		t.Fatalf("%d layers, %v", len(layers), err)
+	}
+	text, err := layers[0].Uncompressed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { text.Close() })
+	return text
+}
+
 // wantInventory reads the SBOM of an image.
 func wantInventory(t *testing.T, inventory v1.Image, of v1.Hash) {
 	t.Helper()
@@ -193,15 +200,7 @@ func wantInventory(t *testing.T, inventory v1.Image, of v1.Hash) {
 	if manifest.Subject == nil || manifest.Subject.Digest != of {
 		t.Errorf("the SBOM is about %+v, want %s", manifest.Subject, of)
 	}
-	layers, err := inventory.Layers()
-	if err != nil || len(layers) != 1 {
-		t.Fatalf("%d layers, %v", len(layers), err)
-	}
-	text, err := layers[0].Uncompressed()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer text.Close()
+	text := onlyLayer(t, inventory)
 	var d spdxDocument
 	if err := json.NewDecoder(text).Decode(&d); err != nil {
 		t.Fatal(err)

@@ -106,13 +106,13 @@ func (s productionShape) judgeProgram(program string, d *appsv1.Deployment, warn
 		warn("Name a version: image.tag or image.digest.", "Deployment %s runs the image %s. Its nodes may run different versions.", d.Name, container.Image)
 	}
 	if container.LivenessProbe == nil || container.ReadinessProbe == nil {
-		warn("Use the probes of the shipped manifests: /healthz and /readyz.", "Deployment %s lacks a liveness or a readiness probe. A pod that hangs stays.", d.Name)
+		warn("Use the probes of the shipped manifests: /healthz and /readyz.", "Deployment %s lacks a liveness or a readiness probe. The kubelet does not restart a program that hangs.", d.Name)
 	}
 	if !slices.ContainsFunc(container.Args, func(arg string) bool { return arg == "--nats-replicas=3" || arg == "--nats-replicas=5" }) {
 		warn("Run NATS of three: nats.replicas=3.", "Deployment %s keeps one copy of each stream. While its NATS server is away, releases wait.", d.Name)
 	}
 	if !encryptsNATS(container) {
-		warn("Give NATS a certificate: nats.tls.existingSecret.", "Deployment %s connects to NATS without TLS. Who reads the network of the cluster can read decisions and the password.", d.Name)
+		warn("Give NATS a certificate: nats.tls.existingSecret.", "Deployment %s connects to NATS without TLS. A user who can read the network of the cluster can read decisions and the password.", d.Name)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -71,13 +72,21 @@ func (e *editor) find(path string) (node, in *yaml.Node, last string, ok bool) {
 	return node, in, last, true
 }
 
+// keyIndex returns the index of a key among the keys and values of an object, -1 if it has no such key.
+func keyIndex(in *yaml.Node, key string) int {
+	for i := 0; i < len(in.Content); i += 2 {
+		if in.Content[i].Value == key {
+			return i
+		}
+	}
+	return -1
+}
+
 func child(in *yaml.Node, key string) *yaml.Node {
 	switch in.Kind {
 	case yaml.MappingNode:
-		for i := 0; i < len(in.Content); i += 2 {
-			if in.Content[i].Value == key {
-				return in.Content[i+1]
-			}
+		if i := keyIndex(in, key); i >= 0 {
+			return in.Content[i+1]
 		}
 	case yaml.SequenceNode:
 		if n, err := strconv.Atoi(key); err == nil && n < len(in.Content) {
@@ -122,15 +131,11 @@ func (e *editor) optional(path, value string) {
 		e.errs = append(e.errs, fmt.Errorf("%s is no scalar to omit", path))
 		return
 	}
-	for i := 0; i < len(in.Content); i += 2 {
-		if in.Content[i].Value == key {
-			in.Content[i].Value = e.mark(mark{lines: func(indent string) string {
-				return fmt.Sprintf("%s{{- if not (kindIs \"invalid\" %s) }}\n%s%s: {{ %s }}\n%s{{- end }}\n", indent, value, indent, key, value, indent)
-			}})
-			*in.Content[i+1] = *scalar("")
-			return
-		}
-	}
+	at := keyIndex(in, key)
+	in.Content[at].Value = e.mark(mark{lines: func(indent string) string {
+		return fmt.Sprintf("%s{{- if not (kindIs \"invalid\" %s) }}\n%s%s: {{ %s }}\n%s{{- end }}\n", indent, value, indent, key, value, indent)
+	}})
+	*in.Content[at+1] = *scalar("")
 }
 
 // extend appends the YAML of an expression to a list or to an object. It leaves everything out if the condition is empty; without a condition, if the
@@ -187,15 +192,11 @@ func (e *editor) guard(path, condition string) {
 		e.errs = append(e.errs, fmt.Errorf("there is no %s", path))
 		return
 	}
-	for i := 0; i < len(in.Content); i += 2 {
-		if in.Content[i].Value == key {
-			open := e.mark(mark{lines: func(indent string) string { return indent + "{{- if " + condition + " }}\n" }})
-			end := e.mark(mark{lines: func(indent string) string { return indent + "{{- end }}\n" }})
-			around := append([]*yaml.Node{scalar(open), scalar("")}, in.Content[i:i+2]...)
-			in.Content = append(append(append([]*yaml.Node{}, in.Content[:i]...), append(around, scalar(end), scalar(""))...), in.Content[i+2:]...)
-			return
-		}
-	}
+	open := e.mark(mark{lines: func(indent string) string { return indent + "{{- if " + condition + " }}\n" }})
+	end := e.mark(mark{lines: func(indent string) string { return indent + "{{- end }}\n" }})
+	at := keyIndex(in, key)
+	in.Content = slices.Insert(in.Content, at+2, scalar(end), scalar(""))
+	in.Content = slices.Insert(in.Content, at, scalar(open), scalar(""))
 }
 
 // text replaces a part of a text.
